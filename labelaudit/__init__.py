@@ -1,0 +1,1 @@
+"""Audit how much a release of private labels helps an attacker guess them."""
