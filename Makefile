@@ -1,0 +1,83 @@
+# Every target that needs Python makes .venv first, from requirements.lock, with plain pip.
+# A stamp inside .venv records a finished install; until it is written the folder is marked
+# incomplete, so an install that was killed half-way is thrown away and done again.
+
+SCALE ?= laptop
+PORT ?= 8000
+T ?=
+PYTHON ?= $(shell for name in python3.11 python3; do \
+	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+PARTIAL := $(VENV)/incomplete
+
+# The recipe of `chapter` reads these from the environment: YAML values would not survive make's quoting.
+export C P
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help test book chapter lint format bench serve clean distclean lock
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: $(STAMP)  ## run the tests and doctests (T="..." passes arguments to pytest)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(T)
+
+book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
+	$(BIN)/labelaudit book --scale $(SCALE)
+
+chapter: $(STAMP)  ## run one chapter: C=07_scatter_plots P="bag_sizes=[4,16] epsilons=[0.5]"
+	@if [ -z "$$C" ]; then echo 'say which chapter, as in: make chapter C=07_scatter_plots' >&2; \
+		$(BIN)/labelaudit chapters >&2; exit 2; fi; \
+	set -f; set --; for pair in $$P; do case "$$pair" in \
+		[a-z]*=*) set -- "$$@" -p "$${pair%%=*}" "$${pair#*=}" ;; \
+		*) echo "P: '$$pair' is not name=value; write values without spaces" >&2; exit 2 ;; esac; done; \
+	$(BIN)/labelaudit run "$$C" --scale $(SCALE) "$$@"
+
+lint: $(STAMP)  ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP)  ## rewrite the sources in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## measure speed and memory, print the table, write it as JSON
+	$(BIN)/python -m benchmarks
+
+serve: $(STAMP)  ## show the built site at localhost:PORT (PORT=8000)
+	@[ -f _build/html/index.html ] || { echo 'no site yet: run make book first' >&2; exit 1; }
+	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+
+clean:  ## remove the site, the chapter runs and every cache
+	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find labelaudit tests book benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean  ## the same, and the environment
+	rm -rf $(VENV)
+
+# A CUDA build of torch brings its own libraries and a local version suffix; neither belongs in
+# the lock, which must install on machines with and without a GPU.
+lock: $(STAMP)  ## write requirements.lock and environment.yml from what .venv holds
+	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip --exclude labelaudit \
+		| sed -E -e '/^(nvidia-|cuda-|triton)/d' -e 's/[+][^ ]*$$//' | LC_ALL=C sort -f > $(VENV)/lock
+	@{ echo '# Written by `make lock`: the exact versions the book and the tests run with.'; \
+		cat $(VENV)/lock; } > requirements.lock
+	@{ printf '# Written by `make lock`: Python from conda, the rest as in requirements.lock, through pip.\n'; \
+		printf 'name: labelaudit\nchannels:\n  - conda-forge\ndependencies:\n  - python=3.11\n  - pip\n  - pip:\n'; \
+		sed 's/^/      - /' $(VENV)/lock; printf '      - -e .\n'; } > environment.yml
+	@rm $(VENV)/lock && touch $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	@if [ -z "$(PYTHON)" ]; then echo 'labelaudit needs Python 3.11 or newer: found' \
+		"$$(python3 --version 2>&1 || echo none). Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
+	@if [ -e $(PARTIAL) ]; then rm -rf $(VENV); fi
+	@mkdir -p $(VENV) && touch $(PARTIAL)
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --editable .
+	@rm $(PARTIAL) && touch $@

@@ -1,0 +1,174 @@
+"""The repository's own promises: one lock, light imports, true instructions, arrows one way."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+# What each part of the package may stand on: only parts with a lower number, or itself.
+LAYERS = {
+    "ledger": 1,
+    "datasets": 1,
+    "plots": 1,
+    "learning": 2,
+    "report": 3,
+    "teach": 3,
+    "book": 3,
+    "cli": 4,
+    "__main__": 5,
+}
+HEAVY = ("torch", "matplotlib", "IPython", "jupyter_core", "nbformat", "pandas", "numba")
+
+
+def pins(lines):
+    """The `name==version` lines as a dictionary."""
+    found = (line.strip().removeprefix("- ") for line in lines)
+    return dict(line.split("==") for line in found if re.fullmatch(r"[\w.-]+==[\w.]+", line))
+
+
+def locked():
+    return pins((ROOT / "requirements.lock").read_text().splitlines())
+
+
+def tracked_files():
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout, so there is no list of tracked files")
+    return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_lock_is_nothing_but_exact_pins():
+    lines = (ROOT / "requirements.lock").read_text().splitlines()
+    assert len(locked()) == sum(not line.startswith("#") for line in lines) > 50
+    assert locked()["torch"] == "2.13.0"
+
+
+def test_environment_mirrors_the_lock():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())
+    *conda, through_pip = environment["dependencies"]
+    assert conda == ["python=3.11", "pip"]
+    assert through_pip["pip"].pop() == "-e ."
+    assert pins(through_pip["pip"]) == locked()
+    assert len(through_pip["pip"]) == len(locked())
+
+
+def test_lock_satisfies_every_requirement():
+    lock = {canonicalize_name(name): version for name, version in locked().items()}
+    extras = PROJECT["optional-dependencies"]
+    assert set(extras) == {"book", "train", "test"}
+    for text in chain(PROJECT["dependencies"], *extras.values()):
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)]), text
+
+
+def test_import_is_light():
+    code = "import sys, labelaudit; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert loaded.returncode == 0, loaded.stderr
+    modules = set(loaded.stdout.split())
+    assert "labelaudit" in modules
+    assert modules.isdisjoint({*HEAVY, "scipy.stats"})
+
+
+def test_one_version_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    released = re.findall(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    versions = {str(citation["version"]), released[0], metadata.version("labelaudit")}
+    assert versions == {PROJECT["version"]}
+
+
+def test_instructions_name_real_targets():
+    makefile = (ROOT / "Makefile").read_text()
+    targets = set(re.findall(r"^([a-z][a-z0-9-]*):.*##", makefile, re.MULTILINE))
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "book").glob("*.md")]
+    # A command is either alone on its line or in backquotes; prose may "make sense" freely.
+    command = re.compile(r"(?:^[ ]*|`)make ([a-z][a-z0-9-]*)", re.MULTILINE)
+    named = {name for page in pages for name in command.findall(page.read_text(encoding="utf-8"))}
+    assert {"test", "book", "chapter"} <= named
+    assert named <= targets, f"no such target: {named - targets}"
+
+
+def test_help_lists_every_target():
+    makefile = (ROOT / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE).group(1).split()
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    assert {line.split()[1] for line in shown.splitlines()} == set(phony)
+
+
+def test_no_machine_in_the_repository():
+    folder = re.compile(r"(?<![\w.~-])/(?:work|root|home|Users|opt|tmp|mnt)/\w")
+    host = re.compile(r"pypi\.org|pythonhosted|download\.pytorch|[\w-]+\.internal\b")
+    for path in tracked_files():
+        if path.suffix in {".png", ".gz", ".npz", ".parquet", ".woff2"}:
+            continue
+        text = path.read_text(encoding="utf-8")
+        for pattern in (folder, host):
+            found = pattern.search(text)
+            assert not found, f"{path.relative_to(ROOT)} names {found and found.group()!r}"
+
+
+def part(module):
+    """The part of the package a dotted module name belongs to, or None if it is not ours."""
+    words = module.split(".")
+    return (words[1] if len(words) > 1 else "") if words[0] == "labelaudit" else None
+
+
+def parts_imported(source, module):
+    """Parts of the package that a source text imports, wherever the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = module.split(".")[: -node.level] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            names = [f"{base}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        found.update(part(name) for name in names)
+    return found - {None}
+
+
+def wrong_arrows(source, module):
+    """Parts a module imports although they stand beside or above it."""
+    own = part(module)
+    height = LAYERS.get(own, 0)
+    others = parts_imported(source, module) - {own}
+    return {name for name in others if LAYERS.get(name, 0) >= max(height, 1)}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "wrong"),
+    [
+        ("labelaudit.attack", "from .ledger import rows", {"ledger"}),
+        ("labelaudit.attack", "from .mechanisms import NoRelease", set()),
+        ("labelaudit.attack", "def late():\n    import labelaudit.learning.losses", {"learning"}),
+        ("labelaudit.ledger.rows", "from ..book import cache", {"book"}),
+        ("labelaudit.ledger.rows", "from labelaudit import attack, datasets", {"datasets"}),
+        ("labelaudit.ledger.rows", "from . import body\nfrom .. import bounds", set()),
+        ("labelaudit.learning.loop", "from ..datasets import load\nimport torch", set()),
+    ],
+)
+def test_the_arrow_check_can_fail(module, source, wrong):
+    assert wrong_arrows(source, module) == wrong
+
+
+def test_arrows_point_one_way():
+    files = sorted((ROOT / "labelaudit").rglob("*.py"))
+    assert files
+    for path in files:
+        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        wrong = wrong_arrows(path.read_text(encoding="utf-8"), module)
+        assert not wrong, f"{module} may not import {sorted(wrong)}"
