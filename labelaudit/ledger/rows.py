@@ -41,6 +41,21 @@ class Finding:
     mended: str | None = None
 
 
+class Refuted(ArithmeticError):
+    """A claim that a verdict leans on (a mended statement, a counterexample) came out wrong."""
+
+
+def confirm(truth: object, claim: str) -> None:
+    """Stop the check when a claim its verdict leans on does not come out true.
+
+    >>> confirm(1 + 1 == 3, "one and one make three")
+    Traceback (most recent call last):
+    labelaudit.ledger.rows.Refuted: one and one make three
+    """
+    if not truth:
+        raise Refuted(claim)
+
+
 @dataclass(frozen=True)
 class Row:
     """One checkable statement of the paper and the function that checks it."""
