@@ -1,0 +1,42 @@
+"""The book as a program: chapters that re-run, and what a chapter may say to its page.
+
+A chapter imports two things from here. `glue` stores a value under a name, for the prose to
+quote as ``{glue:text}`name:.3f` ``; `headline` does the same for the few numbers that sum a
+chapter up, which a re-run then shows beside the book's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["glue", "headline"]
+
+_HIDDEN = "application/papermill.record/"
+
+
+def glue(name: str, value: Any) -> None:
+    """Store a number or a piece of text in the notebook, under a name the prose can quote.
+
+    numpy scalars become plain ones, so that a format such as `.2e` applies. Nothing is shown
+    where the cell stands, and nothing beyond IPython is needed to run it.
+    """
+    _store(name, value, {})
+
+
+def headline(name: str, value: float, meaning: str) -> None:
+    """Glue a number and mark it as one of the chapter's headline numbers.
+
+    `meaning` is the line the table "your run against the book's" shows, so it must be true
+    under every parameter.
+    """
+    _store(name, value, {"labelaudit": {"meaning": meaning}})
+
+
+def _store(name: str, value: Any, metadata: dict[str, Any]) -> None:
+    from IPython.display import display
+
+    plain = value.item() if hasattr(value, "item") else value
+    if not isinstance(plain, (bool, int, float, str)):
+        raise TypeError(f"cannot glue {name!r}: {value!r} is not a number or a piece of text")
+    metadata |= {"scrapbook": {"name": name, "mime_prefix": _HIDDEN}}
+    display({f"{_HIDDEN}text/plain": repr(plain)}, raw=True, metadata=metadata)

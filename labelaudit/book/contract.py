@@ -1,0 +1,266 @@
+"""The contract between a chapter and whoever runs it: which parameters, of what type and range.
+
+`notebooks/chapters.yml` declares every parameter; the chapter's cell tagged `parameters` gives
+each of them the paper's value. Both must agree, and every value a reader passes is checked
+against the declaration before anything runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SCALES = ("smoke", "laptop", "paper")
+KINDS = ("integer", "number", "boolean", "text", "path")
+
+
+class ContractError(ValueError):
+    """A declaration, a parameters cell or a passed value breaks the contract."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One declared parameter: what it means, what it may be, its value at each scale.
+
+    >>> sizes = Parameter("bag_sizes", "list of integer", "people per bag", {}, low=1, high=512)
+    >>> sizes.check([4, 16])
+    [4, 16]
+    >>> sizes.check([0])
+    Traceback (most recent call last):
+    labelaudit.book.contract.ContractError: bag_sizes: 0 is out of range; allowed: 1 to 512
+    """
+
+    name: str
+    type: str
+    meaning: str
+    values: Mapping[str, Any]
+    low: float = -math.inf
+    high: float = math.inf
+    choices: tuple[Any, ...] = ()
+
+    @property
+    def is_list(self) -> bool:
+        """Whether a value is a list of items rather than one item."""
+        return self.type.startswith("list of ")
+
+    @property
+    def kind(self) -> str:
+        """The type of one item."""
+        return self.type.removeprefix("list of ")
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values of one item, for messages and for listings."""
+        if self.choices:
+            return ", ".join(str(choice) for choice in self.choices)
+        if self.kind not in ("integer", "number") or (self.low, self.high) == (-math.inf, math.inf):
+            return f"any {self.kind}"
+        if self.high == math.inf:
+            return f"{self.low:g} or more"
+        return f"{self.low:g} to {self.high:g}"
+
+    def check(self, value: Any) -> Any:
+        """Give the value back in canonical form, or refuse it with what is allowed."""
+        if not self.is_list:
+            return self._item(value)
+        if not isinstance(value, list):
+            raise ContractError(f"{self.name}: {value!r} is not a list; write it as [{value}]")
+        if not value:
+            raise ContractError(f"{self.name}: the list is empty; give at least one value")
+        return [self._item(item) for item in value]
+
+    def _item(self, value: Any) -> Any:
+        if isinstance(value, (list, dict)) or value is None:
+            raise ContractError(f"{self.name}: {value!r} is not one {self.kind}")
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        fits = {
+            "integer": number
+            and value == value
+            and value not in (math.inf, -math.inf)
+            and value == int(value),
+            "number": number and value == value,
+            "boolean": isinstance(value, bool),
+            "text": isinstance(value, str),
+            "path": isinstance(value, str),
+        }[self.kind]
+        if not fits:
+            raise ContractError(f"{self.name}: {value!r} is not {_article(self.kind)}")
+        if self.kind == "integer":
+            value = int(value)
+        if self.kind == "number":
+            value = float(value)
+        if number and not self.low <= value <= self.high:
+            raise ContractError(f"{self.name}: {value:g} is out of range; allowed: {self.allowed}")
+        if self.choices and value not in self.choices:
+            raise ContractError(f"{self.name}: {value!r} is not among: {self.allowed}")
+        return value
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One declared chapter: its title, the data it reads, its cost, its parameters."""
+
+    id: str
+    title: str
+    data: tuple[str, ...]
+    seconds: Mapping[str, float]
+    parameters: Mapping[str, Parameter] = field(default_factory=dict)
+
+    def values(self, scale: str) -> dict[str, Any]:
+        """Every parameter's value at a scale."""
+        return {name: parameter.values[scale] for name, parameter in self.parameters.items()}
+
+    def resolve(self, scale: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        """The values a run uses: the scale's, with the reader's own on top, each one checked."""
+        for name in overrides:
+            if name not in self.parameters:
+                raise ContractError(f"{self.id} has no parameter {name!r}{self._hint(name)}")
+        own = {name: self.parameters[name].check(value) for name, value in overrides.items()}
+        return self.values(scale) | own
+
+    def _hint(self, name: str) -> str:
+        if not self.parameters:
+            return "; it has none at all"
+        near = difflib.get_close_matches(name.lower(), self.parameters, n=1, cutoff=0.5)
+        known = ", ".join(self.parameters)
+        return f"; did you mean {near[0]!r}?" if near else f"; its parameters are: {known}"
+
+
+def load_chapters(path: Path) -> dict[str, Chapter]:
+    """Read `chapters.yml`, refusing a declaration that is incomplete or contradicts itself."""
+    import yaml
+
+    try:
+        declared = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ContractError(f"{path.name} is not valid YAML: {_one_line(error)}") from None
+    if not isinstance(declared, dict):
+        raise ContractError(f"{path.name} must map chapter ids to their declarations")
+    return {str(name): _chapter(str(name), entry) for name, entry in declared.items()}
+
+
+def find_chapter(chapters: Mapping[str, Chapter], name: str) -> Chapter:
+    """The chapter of that id, or a refusal that names the nearest one.
+
+    The number alone will do: `07` for `07_scatter_plots`.
+    """
+    if name in chapters:
+        return chapters[name]
+    numbered = [chapter for chapter in chapters if chapter.split("_")[0] == name]
+    if len(numbered) == 1:
+        return chapters[numbered[0]]
+    near = difflib.get_close_matches(name.lower(), chapters, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"the chapters are: {', '.join(chapters)}"
+    raise ContractError(f"there is no chapter {name!r}; {hint}")
+
+
+def read_parameters_cell(source: Path) -> dict[str, Any]:
+    """The names and paper values assigned in a chapter's cell tagged `parameters`.
+
+    Only plain literals are allowed there, so that the values can be read without running
+    anything, and compared with the declaration.
+    """
+    import jupytext
+
+    notebook = jupytext.read(source)
+    cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    if len(cells) != 1:
+        raise ContractError(
+            f"{source.name} needs exactly one cell tagged parameters; it has {len(cells)}"
+        )
+    values: dict[str, Any] = {}
+    for statement in ast.parse(cells[0].source).body:
+        name, value = _assignment(statement, source.name)
+        if name in values:
+            raise ContractError(f"{source.name} assigns the parameter {name!r} twice")
+        values[name] = value
+    return values
+
+
+def check_cell(chapter: Chapter, source: Path) -> None:
+    """Refuse a chapter whose cell and declaration differ in names or in the paper's values."""
+    cell = read_parameters_cell(source)
+    for name in sorted(set(chapter.parameters) ^ set(cell)):
+        has, lacks = (
+            ("chapters.yml", "the parameters cell")
+            if name in chapter.parameters
+            else ("the parameters cell", "chapters.yml")
+        )
+        raise ContractError(f"{chapter.id}: {has} has {name!r}, {lacks} does not")
+    for name, value in cell.items():
+        paper = chapter.parameters[name].values["paper"]
+        if chapter.parameters[name].check(value) != paper:
+            raise ContractError(
+                f"{chapter.id}: {name} is {value!r} in the parameters cell,"
+                f" but {paper!r} at paper scale in chapters.yml"
+            )
+
+
+def _assignment(statement: ast.stmt, where: str) -> tuple[str, Any]:
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            pass
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            pass
+        case _:
+            raise ContractError(
+                f"{where}: the parameters cell may hold only name = literal,"
+                f" not: {ast.unparse(statement).splitlines()[0]}"
+            )
+    try:
+        return name, ast.literal_eval(value)
+    except ValueError:
+        raise ContractError(
+            f"{where}: the parameter {name!r} is not a plain literal: {ast.unparse(value)}"
+        ) from None
+
+
+def _chapter(name: str, entry: Any) -> Chapter:
+    fields = {"title", "data", "seconds", "parameters"}
+    if not isinstance(entry, dict) or set(entry) != fields:
+        found = sorted(entry) if isinstance(entry, dict) else entry
+        raise ContractError(f"{name}: needs {sorted(fields)}, has {found}")
+    if set(entry["seconds"]) != set(SCALES):
+        raise ContractError(f"{name}: seconds needs one number for each of {', '.join(SCALES)}")
+    declared = entry["parameters"] or {}
+    parameters = {key: _parameter(name, key, value) for key, value in declared.items()}
+    return Chapter(name, entry["title"], tuple(entry["data"]), entry["seconds"], parameters)
+
+
+def _parameter(chapter: str, name: str, entry: Any) -> Parameter:
+    where = f"{chapter}: {name}"
+    needed, optional = {"type", "meaning", *SCALES}, {"range", "choices"}
+    if not isinstance(entry, dict) or not needed <= set(entry) <= needed | optional:
+        raise ContractError(f"{where}: needs {sorted(needed)}, may have {sorted(optional)}")
+    low, high = entry.get("range", (-math.inf, math.inf))
+    choices = tuple(entry.get("choices", ()))
+    draft = Parameter(name, entry["type"], entry["meaning"], {}, low, high, choices)
+    if draft.kind not in KINDS:
+        raise ContractError(
+            f"{where}: the type {entry['type']!r} is not one of {', '.join(KINDS)}"
+            " or a list of one of them"
+        )
+    if not (name.isidentifier() and name == name.lower()):
+        raise ContractError(f"{where}: a parameter's name is a lower-case identifier")
+    if draft.kind in ("integer", "number") and "range" not in entry:
+        raise ContractError(f"{where}: a {draft.kind} needs a range")
+    try:
+        values = {scale: draft.check(entry[scale]) for scale in SCALES}
+    except ContractError as error:
+        raise ContractError(f"{chapter}: {error}") from None
+    return Parameter(name, entry["type"], entry["meaning"], values, low, high, choices)
+
+
+def _article(kind: str) -> str:
+    return {"integer": "a whole number", "number": "a number", "boolean": "true or false"}.get(
+        kind, f"a {kind}"
+    )
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,126 @@
+"""The kernel a chapter runs in: this Python, this checkout's package, no one's private settings.
+
+The kernel's IPython and matplotlib folders are made fresh in `_build`, so that a reader's own
+start-up files cannot change a page, and figures come out the same, as SVG on white, every time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from jupyter_client.kernelspec import KernelSpec
+from jupyter_client.manager import AsyncKernelManager
+from jupyter_core.utils import run_sync
+
+from labelaudit.book.checkout import Checkout, write_atomically
+
+IPYTHON = """\
+c.InlineBackend.figure_formats = {"svg"}
+c.InlineBackend.print_figure_kwargs = {"bbox_inches": "tight", "metadata": {"Date": None}}
+c.HistoryManager.enabled = False
+"""
+# A fixed salt gives the ids inside an SVG the same names on every run.
+MATPLOTLIB = """\
+svg.hashsalt: labelaudit
+figure.facecolor: white
+axes.facecolor: white
+savefig.facecolor: white
+"""
+# Runs in the chapter's kernel after its last cell, so it can name what the chapter really used.
+FACTS = """\
+import json as _json, platform as _platform, sys as _sys
+from importlib import metadata as _metadata
+_names = ["labelaudit", "numpy", "scipy", "numba", "matplotlib", "pandas", "scikit-learn", "torch"]
+_modules = {"scikit-learn": "sklearn"}
+_versions = [f"{_name} {_metadata.version(_name)}" for _name in _names
+             if _modules.get(_name, _name) in _sys.modules]
+_facts = {"versions": ["python " + _platform.python_version(), *_versions], "device": "CPU"}
+if "torch" in _sys.modules and _sys.modules["torch"].cuda.is_available():
+    _facts["device"] = _sys.modules["torch"].cuda.get_device_name()
+print(_json.dumps(_facts))
+"""
+
+_running: set[BookKernel] = set()
+
+
+class BookKernel(AsyncKernelManager):
+    """Starts `sys.executable`, whatever kernels of the same name a user has installed."""
+
+    @property
+    def kernel_spec(self) -> KernelSpec:
+        """The specification of this very Python, never one found on the machine."""
+        launch = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        encrypted = {"supported_encryption": ["curve"]}
+        return KernelSpec(
+            argv=launch, display_name="Python 3", language="python", metadata=encrypted
+        )
+
+
+@contextlib.contextmanager
+def started_kernel(checkout: Checkout, folder: Path, threads: int) -> Iterator[BookKernel]:
+    """Run a kernel that works in `folder`, with so many threads for numpy, numba and torch."""
+    kernel = BookKernel(transport_encryption="auto")
+    environment = os.environ | _environment(checkout, threads)
+    run_sync(kernel.start_kernel)(cwd=str(folder), env=environment)
+    _running.add(kernel)
+    try:
+        yield kernel
+    finally:
+        _running.discard(kernel)
+        run_sync(kernel.shutdown_kernel)(now=True)
+
+
+def _environment(checkout: Checkout, threads: int) -> dict[str, str]:
+    settings = _settings(checkout)
+    path = [str(checkout.package.parent), os.environ.get("PYTHONPATH", "")]
+    limits = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
+    return {f"{limit}_THREADS": str(threads) for limit in limits} | {
+        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "PYTHONHASHSEED": "0",
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+        "IPYTHONDIR": str(settings / "ipython"),
+        "MPLCONFIGDIR": str(settings / "matplotlib"),
+    }
+
+
+def kill_running_kernels() -> None:
+    """End every kernel this process started; the threads that wait for them then give up."""
+    for kernel in list(_running):
+        process = getattr(kernel.provisioner, "process", None)
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                # The kernel leads a session of its own, so its children go with it.
+                os.killpg(process.pid, 9)
+
+
+def _settings(checkout: Checkout) -> Path:
+    """Make the kernels' settings folder, with matplotlib's font list already in it."""
+    settings = checkout.build / "kernel"
+    files = {
+        settings / "ipython" / "profile_default" / "ipython_kernel_config.py": IPYTHON,
+        settings / "matplotlib" / "matplotlibrc": MATPLOTLIB,
+    }
+    for path, text in files.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            write_atomically(path, text)
+    if not list((settings / "matplotlib").glob("fontlist*.json")):
+        # Otherwise the first chapter to draw would carry matplotlib's notice about it.
+        subprocess.run(
+            [sys.executable, "-c", "import matplotlib.font_manager"],
+            env=os.environ | {"MPLCONFIGDIR": str(settings / "matplotlib")},
+            check=False,
+            capture_output=True,
+        )
+    return settings
+
+
+def read_facts(output: str) -> dict[str, Any]:
+    """What the facts cell printed: the versions and the device the chapter used."""
+    return json.loads(output)

@@ -1,0 +1,131 @@
+"""The page of a reader's own run: one HTML file that needs nothing beside it, and no network.
+
+The same Jupyter Book makes it as makes the site, from a project that holds this chapter alone,
+so theorems, exercises and glued numbers come out as they do in the book.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from labelaudit.book.checkout import Checkout, locked, write_atomically
+from labelaudit.book.key import digest
+from labelaudit.book.panel import with_panels
+from labelaudit.book.runner import Execution
+from labelaudit.book.site import jupyter_book
+
+
+def write_page(checkout: Checkout, execution: Execution) -> Path:
+    """Write a run's notebook and page, unless they are there and say the same already."""
+    chapter = execution.chapter.id
+    folder = checkout.page(execution.folder.name)
+    page = folder / f"{chapter}.html"
+    notebook = with_panels(execution.chapter, execution.notebook, book_facts(checkout, chapter))
+    text = nbformat.writes(notebook)
+    with locked(checkout.build / "page.lock", "making a page"):
+        stamp = folder / ".stamp"
+        made_from = digest([text, (checkout.root / "_config.yml").read_text(encoding="utf-8")])
+        if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == made_from:
+            return page
+        html = _build(checkout, chapter, text)
+        write_atomically(folder / f"{chapter}.ipynb", text)
+        write_atomically(page, html)
+        if any((execution.folder / "files").iterdir()):
+            shutil.copytree(execution.folder / "files", folder / chapter, dirs_exist_ok=True)
+        write_atomically(stamp, made_from)
+    return page
+
+
+def book_facts(checkout: Checkout, chapter: str) -> dict[str, Any] | None:
+    """What made the book's own page of a chapter, where the book has been built."""
+    try:
+        notebook = nbformat.read(checkout.staged(chapter), as_version=4)
+    except OSError:
+        return None
+    return notebook.metadata["labelaudit"]
+
+
+def _build(checkout: Checkout, chapter: str, notebook: str) -> str:
+    project = checkout.build / "page"
+    shutil.rmtree(project, ignore_errors=True)
+    write_atomically(project / "notebooks" / f"{chapter}.ipynb", notebook)
+    write_atomically(project / "_toc.yml", f"format: jb-book\nroot: notebooks/{chapter}\n")
+    write_atomically(project / "_config.yml", yaml.safe_dump(_config(checkout)))
+    (project / "book").symlink_to(checkout.root / "book", target_is_directory=True)
+    try:
+        html = jupyter_book(project, project / "out", strict=False)
+        return inlined(html / "notebooks" / f"{chapter}.html")
+    finally:
+        shutil.rmtree(project, ignore_errors=True)
+
+
+def _config(checkout: Checkout) -> dict[str, Any]:
+    """The book's configuration, less what only a whole site can use: sidebar and buttons."""
+    config = yaml.safe_load((checkout.root / "_config.yml").read_text(encoding="utf-8"))
+    config["only_build_toc_files"] = True
+    sphinx = config.setdefault("sphinx", {}).setdefault("config", {})
+    sphinx["html_sidebars"] = {"**": []}
+    sphinx.setdefault("html_theme_options", {})["use_download_button"] = False
+    return config
+
+
+def inlined(page: Path) -> str:
+    """The page's HTML with its styles, scripts and pictures inside it."""
+    html = page.read_text(encoding="utf-8")
+
+    def local(address: str) -> Path | None:
+        path = page.parent / address.split("?")[0].split("#")[0]
+        return path if path.is_file() and "://" not in address else None
+
+    def script(match: re.Match[str]) -> str:
+        path = local(match["address"])
+        if path is None:
+            return match[0]
+        # The one sequence that would end the element early.
+        code = path.read_text(encoding="utf-8").replace("</script", r"<\/script")
+        rest = match["before"] + match["after"]
+        return f"<script{rest}>{code}</script>"
+
+    def style(match: re.Match[str]) -> str:
+        path = local(match["address"])
+        if path is None or "stylesheet" not in match[0]:
+            return "" if path is not None else match[0]
+        return f"<style>{_with_data(path)}</style>"
+
+    def picture(match: re.Match[str]) -> str:
+        path = local(match["address"])
+        return match[0] if path is None else f'{match["name"]}="{_data_address(path)}"'
+
+    html = re.sub(r'(?P<name>src)="(?P<address>[^"]+\.(?:svg|png|jpe?g|gif))"', picture, html)
+    html = re.sub(r'<link[^>]*href="(?P<address>[^"]+)"[^>]*>', style, html)
+    element = r'<script(?P<before>[^>]*?) src="(?P<address>[^"]+)"(?P<after>[^>]*)>\s*</script>'
+    return re.sub(element, script, html)
+
+
+def _with_data(style: Path) -> str:
+    """A style sheet with the fonts and pictures it names inside it."""
+
+    def data(match: re.Match[str]) -> str:
+        path = style.parent / match["address"].split("?")[0].split("#")[0]
+        return f"url({_data_address(path)})" if path.is_file() else match[0]
+
+    def imported(match: re.Match[str]) -> str:
+        path = style.parent / match["address"]
+        return _with_data(path) if path.is_file() else match[0]
+
+    text = style.read_text(encoding="utf-8")
+    text = re.sub(r"""@import (?:url\()?["'](?P<address>[^"']+)["']\)?;""", imported, text)
+    return re.sub(r"""url\(["']?(?P<address>[^"')]+)["']?\)""", data, text)
+
+
+def _data_address(path: Path) -> str:
+    kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"

@@ -1,0 +1,171 @@
+"""What the runner adds to an executed chapter: how it was made, how to run it, how it compares.
+
+Chapter sources stay clean; these boxes are added to the executed notebook before Sphinx reads it.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import nbformat
+
+from labelaudit.book.contract import Chapter, Parameter
+
+DEFAULT_SCALE = "laptop"
+
+
+def with_panels(
+    chapter: Chapter, notebook: nbformat.NotebookNode, book: Mapping[str, Any] | None = None
+) -> nbformat.NotebookNode:
+    """A copy of an executed notebook with its panels; `book` is what made the book's own page."""
+    notebook = copy.deepcopy(notebook)
+    made = notebook.metadata["labelaudit"]
+    for name, text in [
+        ("run-this-chapter", run_box(chapter, made)),
+        ("how-this-page-was-made", made_panel(chapter, made)),
+    ]:
+        notebook.cells.append(nbformat.v4.new_markdown_cell(text, id=name))
+    if book is not None and book["parameters"] != made["parameters"]:
+        _insert_below_title(notebook, comparison(made, book))
+    return notebook
+
+
+def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
+    """The exact command that made the page, with every value there to be edited."""
+    values = {name: _flow(made["parameters"][name]) for name in chapter.parameters}
+    pairs = "\n  ".join(f"{name}={value.replace(', ', ',')}" for name, value in values.items())
+    options = [f"-p {name} {shlex.quote(value)}" for name, value in values.items()]
+    other_scale = made["scale"] != DEFAULT_SCALE
+    by_make = ["make chapter", f"C={chapter.id}", *([f"SCALE={made['scale']}"] * other_scale)]
+    by_command = ["labelaudit run", chapter.id, *([f"--scale {made['scale']}"] * other_scale)]
+    if values:
+        by_make.append(f"P={shlex.quote(pairs)}")
+    cost = _time(chapter.seconds[made["scale"]])
+    return _box(
+        "Run this chapter",
+        "tip run-this-chapter",
+        "This command makes the page again, from a checkout of the book. Change any value and"
+        f" you get a page of your own; the book's stays as it is. Expect about {cost}.",
+        _code(" ".join(by_make)),
+        "The same without `make`, in an environment where the package is installed:",
+        _code(" \\\n  ".join([" ".join(by_command), *options])),
+    )
+
+
+def made_panel(chapter: Chapter, made: Mapping[str, Any]) -> str:
+    """Everything that made the page, folded at its end."""
+    parameters = [
+        [
+            f"`{name}`",
+            _code_span(made["parameters"][name]),
+            _code_span(parameter.values["paper"]),
+            _allowed(parameter),
+            parameter.meaning,
+        ]
+        for name, parameter in chapter.parameters.items()
+    ]
+    facts = {
+        "scale": made["scale"],
+        "data": "; ".join(map(_data, made["data"]))
+        or "no data set: all of it is simulated from the parameters above, or computed exactly",
+        "seed": f"`{made['parameters']['seed']}`" if "seed" in made["parameters"] else "none",
+        "versions": ", ".join(made["versions"]),
+        "device": made["device"],
+        "time": f"{made['seconds']:g} s, started {made['started']}",
+    }
+    header = ["parameter", "this page", "the paper", "allowed", "meaning"]
+    return _box(
+        "How this page was made",
+        "dropdown note how-this-page-was-made",
+        *([_table(header, parameters)] if parameters else ["The chapter has no parameters."]),
+        "\n".join(f"- **{name}**: {fact}" for name, fact in facts.items()),
+    )
+
+
+def comparison(made: Mapping[str, Any], book: Mapping[str, Any]) -> str:
+    """The headline numbers of a reader's run beside those of the book's page."""
+    changed = [
+        [f"`{name}`", _code_span(value), _code_span(book["parameters"].get(name))]
+        for name, value in made["parameters"].items()
+        if value != book["parameters"].get(name)
+    ]
+    theirs = {number["name"]: _number(number["value"]) for number in book["headlines"]}
+    numbers = [
+        [number["meaning"], _number(number["value"]), theirs.get(number["name"], "not there")]
+        for number in made["headlines"]
+    ]
+    tables = [_table(["parameter", "yours", "the book's"], changed)]
+    if numbers:
+        tables.append(_table(["number", "yours", "the book's"], numbers))
+    return _box("Your run against the book's", "important your-run", *tables)
+
+
+def _insert_below_title(notebook: nbformat.NotebookNode, text: str) -> None:
+    for cell in notebook.cells:
+        title = re.search(r"^# .*$", cell.source, flags=re.MULTILINE)
+        if cell.cell_type == "markdown" and title:
+            end = title.end()
+            cell.source = f"{cell.source[:end]}\n\n{text}\n{cell.source[end:]}"
+            return
+
+
+def _box(title: str, classes: str, *parts: str) -> str:
+    return "\n".join(
+        [f"````{{admonition}} {title}", f":class: {classes}", "", "\n\n".join(parts), "````"]
+    )
+
+
+def _code(command: str) -> str:
+    return f"```sh\n{command}\n```"
+
+
+def _table(header: list[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in lines
+    )
+
+
+def _flow(value: Any) -> str:
+    """A value as a reader would type it: YAML on one line."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_flow, value))}]"
+    if isinstance(value, float) and value in (float("inf"), float("-inf")):
+        return ".inf" if value > 0 else "-.inf"
+    if isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w./-]*", value):
+        return value
+    return json.dumps(value)
+
+
+def _code_span(value: Any) -> str:
+    return f"`{_flow(value)}`"
+
+
+def _allowed(parameter: Parameter) -> str:
+    return f"list: {parameter.allowed}" if parameter.is_list else parameter.allowed
+
+
+def _number(literal: str) -> str:
+    """A stored value for reading: four significant digits, infinity by its name."""
+    try:
+        value = ast.literal_eval(literal)
+    except ValueError:
+        return "infinite" if literal == "inf" else literal
+    return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
+
+
+def _data(entry: Mapping[str, Any]) -> str:
+    kind = "simulated stand-in" if entry["simulated"] else "real data"
+    return f"{entry['name']} ({kind}, fingerprint `{entry['fingerprint'][:12]}`)"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:g} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.0f} hours"

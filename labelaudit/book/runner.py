@@ -1,0 +1,201 @@
+"""Execute one chapter, if it is out of date: text notebook, jupytext, papermill, notebook.
+
+An execution lives in `_build/executed/<chapter>-<digest of parameters>/`. Its notebook appears
+there only when every cell has run; until then, and after a failure, the cells that did run are
+in `partial.ipynb`. The ingredients that made it are stored inside, so no other record is needed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import papermill
+from nbclient.exceptions import DeadKernelError
+from papermill.exceptions import PapermillExecutionError
+
+from labelaudit.book.checkout import Checkout, locked, write_atomically
+from labelaudit.book.contract import Chapter
+from labelaudit.book.kernel import FACTS, read_facts, started_kernel
+from labelaudit.book.key import data_read, ingredients, run_name
+
+# papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
+logging.getLogger("papermill").setLevel(logging.CRITICAL)
+
+
+class ChapterFailed(Exception):
+    """A cell of a chapter raised, or its kernel died; the message tells all there is to know."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """An executed chapter: where it is, what it says, whether it had to run now, and why."""
+
+    chapter: Chapter
+    folder: Path
+    notebook: nbformat.NotebookNode
+    reason: str = ""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What made it: parameters, scale, data, versions, device, time."""
+        return self.notebook.metadata["labelaudit"]
+
+
+def execute(
+    checkout: Checkout,
+    chapter: Chapter,
+    parameters: Mapping[str, Any],
+    *,
+    scale: str,
+    fresh: bool = False,
+    threads: int = 1,
+    progress: bool | dict[str, Any] = False,
+) -> Execution:
+    """Bring one chapter up to date with the given parameters, running it only where needed."""
+    folder = checkout.executed(run_name(chapter.id, parameters))
+    with locked(folder / "lock", f"running {chapter.id} with the same parameters"):
+        key = ingredients(checkout, chapter, parameters)
+        notebook = _stored(folder)
+        reason = "asked to" if fresh else _what_changed(notebook, key)
+        if notebook is not None and not reason:
+            return Execution(chapter, folder, notebook)
+        made = {
+            "chapter": chapter.id,
+            "key": key,
+            "scale": scale,
+            "parameters": dict(parameters),
+            "data": data_read(checkout, chapter, parameters),
+            "started": time.strftime("%Y-%m-%d %H:%M"),
+        }
+        notebook = _run(checkout, chapter, folder, parameters, made, threads, progress)
+        return Execution(chapter, folder, notebook, reason or "first run")
+
+
+def _run(
+    checkout: Checkout,
+    chapter: Chapter,
+    folder: Path,
+    parameters: Mapping[str, Any],
+    made: dict[str, Any],
+    threads: int,
+    progress: bool | dict[str, Any],
+) -> nbformat.NotebookNode:
+    files = folder / "files.partial"
+    shutil.rmtree(files, ignore_errors=True)
+    files.mkdir()
+    source = _prepared(jupytext.read(checkout.source(chapter.id)))
+    # Values that equal the paper's stay where the chapter's own cell shows them.
+    injected = {
+        name: value
+        for name, value in parameters.items()
+        if value != chapter.parameters[name].values["paper"]
+    }
+    partial = folder / "partial.ipynb"
+    started = time.monotonic()
+    try:
+        with started_kernel(checkout, files, threads) as kernel:
+            notebook = papermill.execute_notebook(
+                source,
+                str(partial),
+                injected,
+                kernel_name="python3",
+                km=kernel,
+                progress_bar=progress,
+            )
+    except PapermillExecutionError as error:
+        raise ChapterFailed(_failure(chapter, error, checkout.shown(partial))) from None
+    except DeadKernelError:
+        raise ChapterFailed(
+            f"{chapter.id} failed: its kernel died, perhaps for want of memory;"
+            f" the cells that ran are in {checkout.shown(partial)}"
+        ) from None
+    made["seconds"] = round(time.monotonic() - started, 1)
+    _finish(notebook, made)
+    shutil.rmtree(folder / "files", ignore_errors=True)
+    os.replace(files, folder / "files")
+    text = nbformat.writes(notebook)
+    write_atomically(folder / "notebook.ipynb", text)
+    partial.unlink()
+    # What is returned now must be what a later build reads back, to the last bit.
+    return nbformat.reads(text, as_version=4)
+
+
+def _prepared(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Name the cells by their place, and add the cell that asks the kernel for its facts."""
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"cell-{number}"
+    notebook.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
+    notebook.cells.append(nbformat.v4.new_code_cell(FACTS, id="facts"))
+    return notebook
+
+
+def _finish(notebook: nbformat.NotebookNode, made: dict[str, Any]) -> None:
+    """Take out all that differs between equal runs, and store what made this one."""
+    facts = notebook.cells.pop()
+    made |= read_facts(facts.outputs[0]["text"])
+    made["headlines"] = _headlines(notebook)
+    notebook.metadata.pop("papermill", None)
+    for cell in notebook.cells:
+        cell.metadata.pop("papermill", None)
+        cell.metadata.pop("execution", None)
+        if "injected-parameters" in cell.metadata.get("tags", []):
+            cell.id = "injected-parameters"
+            cell.source = cell.source.replace("# Parameters", "# The values of this run")
+    notebook.metadata["labelaudit"] = made
+
+
+def _headlines(notebook: nbformat.NotebookNode) -> list[dict[str, str]]:
+    """The numbers a chapter marked with `headline`, in its own order."""
+    found = []
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            metadata = output.get("metadata", {})
+            if "labelaudit" in metadata:
+                (value,) = output["data"].values()
+                name, meaning = metadata["scrapbook"]["name"], metadata["labelaudit"]["meaning"]
+                found.append({"name": name, "meaning": meaning, "value": value})
+    return found
+
+
+def _stored(folder: Path) -> nbformat.NotebookNode | None:
+    """The finished notebook of an earlier run, if there is a readable one."""
+    try:
+        notebook = nbformat.read(folder / "notebook.ipynb", as_version=4)
+        return notebook if "key" in notebook.metadata["labelaudit"] else None
+    except (OSError, ValueError, KeyError, nbformat.ValidationError):
+        return None
+
+
+def _what_changed(notebook: nbformat.NotebookNode | None, key: Mapping[str, str]) -> str:
+    if notebook is None:
+        return "first run"
+    old = notebook.metadata["labelaudit"]["key"]
+    changed = [name for name in key if old.get(name) != key[name]]
+    return f"changed: {', '.join(changed)}" if changed else ""
+
+
+def _failure(chapter: Chapter, error: PapermillExecutionError, partial: str) -> str:
+    # papermill has put a notice above the notebook, so cell numbers in the file are one off;
+    # the execution count is what Jupyter and the page both show.
+    lines = [f"  {line}" for line in error.source.rstrip().splitlines()]
+    shown = lines if len(lines) <= 12 else [*lines[:11], "  ..."]
+    return "\n".join(
+        [
+            f"{chapter.id} failed in cell [{error.exec_count}]: {error.ename}: {error.evalue}",
+            *shown,
+            f"the cells that ran, and the whole traceback, are in {partial}",
+        ]
+    )

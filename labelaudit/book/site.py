@@ -1,0 +1,162 @@
+"""Stage the executed chapters beside the prose pages, and let Jupyter Book make the site.
+
+Sphinx builds in a folder of its own. Only a site that built without a single warning takes the
+place of the one in `_build/html`, so the last good site stays there until then.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from labelaudit.book.checkout import Checkout, write_atomically
+from labelaudit.book.contract import Chapter, ContractError
+from labelaudit.book.key import digest, digest_of_files, package_digest
+from labelaudit.book.panel import with_panels
+from labelaudit.book.runner import Execution
+
+
+class SiteFailed(Exception):
+    """Sphinx warned or failed; the message holds what it said."""
+
+
+def chapters_in_toc(checkout: Checkout, chapters: dict[str, Chapter]) -> list[Chapter]:
+    """The chapters the book shows, in its order; each must be declared and written."""
+    listed = [Path(entry).name for entry in _toc_files(checkout) if entry.startswith("notebooks/")]
+    for chapter in listed:
+        if chapter not in chapters:
+            raise ContractError(f"_toc.yml lists {chapter!r}, which chapters.yml does not declare")
+        if not checkout.source(chapter).is_file():
+            raise ContractError(f"_toc.yml lists {chapter!r}, but notebooks/{chapter}.md is absent")
+    return [chapters[chapter] for chapter in listed]
+
+
+def stage(checkout: Checkout, executions: Sequence[Execution]) -> None:
+    """Fill the staging folder; files that would not change are left alone, others removed."""
+    folder = checkout.stage
+    wanted = {
+        folder / "_config.yml": (checkout.root / "_config.yml").read_text(encoding="utf-8"),
+        folder / "_toc.yml": (checkout.root / "_toc.yml").read_text(encoding="utf-8"),
+    }
+    for execution in executions:
+        notebook = with_panels(execution.chapter, execution.notebook)
+        wanted[checkout.staged(execution.chapter.id)] = nbformat.writes(notebook)
+    for path, text in wanted.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+            write_atomically(path, text)
+    for stale in set((folder / "notebooks").glob("*.ipynb")) - set(wanted):
+        stale.unlink()
+    for execution in executions:
+        _copy_files(execution, folder / "notebooks" / execution.chapter.id)
+    if not (folder / "book").exists():
+        (folder / "book").symlink_to(Path("..", "..", "book"), target_is_directory=True)
+
+
+def build_site(checkout: Checkout) -> bool:
+    """Build the site from the staging folder; False where nothing has changed since last time."""
+    stamp = checkout.build / "site.stamp"
+    inputs = _inputs(checkout)
+    entry = checkout.site / "index.html"
+    if entry.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
+        return False
+    work = checkout.build / "sphinx"
+    shutil.rmtree(work, ignore_errors=True)
+    built = jupyter_book(checkout.stage, work, strict=True)
+    stamp.unlink(missing_ok=True)
+    _replace_folder(checkout.site, built)
+    write_atomically(stamp, inputs)
+    shutil.rmtree(work, ignore_errors=True)
+    return True
+
+
+def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
+    """Run Jupyter Book over a folder and give the folder of HTML, MathJax included."""
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()"]
+    command += ["build", str(source), "--path-output", str(output), "--quiet"]
+    if strict:
+        command += ["-W", "-n", "--keep-going"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    html = output / "_build" / "html"
+    if done.returncode and (strict or not html.is_dir()):
+        raise SiteFailed(_what_sphinx_said(done.stderr or done.stdout, source))
+    _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
+    return html
+
+
+def _put_mathjax(html: Path, config: dict[str, Any]) -> None:
+    """Copy MathJax to where the configuration has pages look for it.
+
+    It goes straight into the site, not into a source's `_static`: Jupyter Book would load every
+    script it finds there on every page, whether the page has formulas or not.
+    """
+    place = config["sphinx"]["config"]["mathjax_path"]
+    files = metadata.files("sphinx-mathjax-offline") or []
+    (script,) = (file for file in files if file.name == Path(place).name)
+    target = html / "_static" / place
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(str(script.locate()), target)
+
+
+def _toc_files(checkout: Checkout) -> Iterable[str]:
+    def walk(node: Any) -> Iterable[str]:
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key in ("root", "file"):
+                    yield str(value).removesuffix(".ipynb").removesuffix(".md")
+                yield from walk(value)
+        elif isinstance(node, list):
+            for item in node:
+                yield from walk(item)
+
+    return walk(yaml.safe_load((checkout.root / "_toc.yml").read_text(encoding="utf-8")))
+
+
+def _inputs(checkout: Checkout) -> str:
+    """A digest of all that Sphinx reads, the package included: its docstrings are a page."""
+    folders = [checkout.stage, checkout.root / "book"]
+    files = {
+        folder.name: digest_of_files(
+            [
+                path
+                for path in folder.rglob("*")
+                if path.is_file() and "__pycache__" not in path.parts
+            ],
+            folder,
+        )
+        for folder in folders
+    }
+    lock = digest_of_files([checkout.root / "requirements.lock"])
+    return digest(files | {"package": package_digest(checkout), "lock": lock})
+
+
+def _copy_files(execution: Execution, target: Path) -> None:
+    """Put what a chapter wrote, such as the table behind a figure, beside its page."""
+    source = execution.folder / "files"
+    shutil.rmtree(target, ignore_errors=True)
+    if source.is_dir() and any(source.iterdir()):
+        shutil.copytree(source, target)
+
+
+def _replace_folder(target: Path, new: Path) -> None:
+    """Move `new` to where `target` is; two renames, so there is never half a site."""
+    old = target.with_name(f"{target.name}.old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        os.rename(target, old)
+    os.rename(new, target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _what_sphinx_said(output: str, source: Path) -> str:
+    lines = [line.replace(f"{source}/", "") for line in output.splitlines()]
+    telling = [line for line in lines if "WARNING" in line or "ERROR" in line.upper()]
+    return "\n".join(telling or lines[-20:])

@@ -1,0 +1,72 @@
+"""The `labelaudit` command.
+
+Each command lives in the module that does the work, behind `add_parser(subparsers)`; a command's
+parser sets `run`, a function from the parsed arguments to an exit status. A module is imported
+only when one of its commands is called, so that `labelaudit --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+# command: the module that offers its parser, and one line for the list of commands
+COMMANDS = {
+    "chapters": ("labelaudit.book.commands", "list the chapters, their parameters and their cost"),
+    "run": ("labelaudit.book.commands", "run one chapter with parameters of your own"),
+    "book": ("labelaudit.book.commands", "run what is out of date and build the site"),
+    "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
+}
+
+
+class Refusal(Exception):
+    """Ends a command with a message on the terminal, no traceback, and an exit status."""
+
+    def __init__(self, message: str, status: int = 2) -> None:
+        """Status 2 says that nothing was run; 1 that something ran and failed."""
+        super().__init__(message)
+        self.status = status
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    parser = build_parser(arguments[0] if arguments else None)
+    parsed = parser.parse_args(arguments)
+    try:
+        return parsed.run(parsed)
+    except Refusal as refusal:
+        print(f"labelaudit: {refusal}", file=sys.stderr)
+        return refusal.status
+    except KeyboardInterrupt:
+        print("labelaudit: interrupted", file=sys.stderr)
+        return 130
+    except OSError as error:
+        print(f"labelaudit: {error}", file=sys.stderr)
+        return 1
+
+
+def build_parser(command: str | None) -> argparse.ArgumentParser:
+    """The parser, complete for the command that is called and an outline for the others."""
+    parser = argparse.ArgumentParser(
+        prog="labelaudit",
+        description="Audit how much a release of private labels helps an attacker guess them,"
+        " and run the book that explains it.",
+        epilog="labelaudit COMMAND --help tells more about each of them.",
+    )
+    parser.add_argument("--version", action="version", version=f"labelaudit {_version()}")
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    if command in COMMANDS:
+        importlib.import_module(COMMANDS[command][0]).add_parser(subparsers)
+    else:
+        for name, (_, summary) in COMMANDS.items():
+            subparsers.add_parser(name, help=summary)
+    return parser
+
+
+def _version() -> str:
+    from importlib import metadata
+
+    return metadata.version("labelaudit")

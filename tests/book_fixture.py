@@ -1,0 +1,197 @@
+"""A checkout of two small chapters, made anew in a temporary folder for the tests of the runner."""
+
+from pathlib import Path
+
+import yaml
+
+CONFIG = {
+    "title": "A small book",
+    "only_build_toc_files": True,
+    "execute": {"execute_notebooks": "off"},
+    "parse": {"myst_enable_extensions": ["amsmath", "colon_fence", "dollarmath"]},
+    "sphinx": {
+        "extra_extensions": ["sphinx_proof", "sphinx_exercise"],
+        "config": {"mathjax_path": "mathjax/tex-svg-full.js"},
+    },
+}
+TOC = {
+    "format": "jb-book",
+    "root": "book/index",
+    "chapters": [{"file": "notebooks/01_coin"}, {"file": "notebooks/02_plain"}],
+}
+CHAPTERS = {
+    "01_coin": {
+        "title": "A coin",
+        "data": [],
+        "seconds": {"smoke": 3, "laptop": 4, "paper": 600},
+        "parameters": {
+            "bag_sizes": {
+                "type": "list of integer",
+                "range": [1, 64],
+                "meaning": "people per bag",
+                "smoke": [2],
+                "laptop": [2, 4],
+                "paper": [2, 4, 8],
+            },
+            "bias": {
+                "type": "number",
+                "range": [0, 1],
+                "meaning": "chance of heads",
+                "smoke": 0.5,
+                "laptop": 0.5,
+                "paper": 0.5,
+            },
+            "law": {
+                "type": "text",
+                "choices": ["uniform", "beta-2-30"],
+                "meaning": "law of the priors",
+                "smoke": "uniform",
+                "laptop": "uniform",
+                "paper": "uniform",
+            },
+            "fail": {
+                "type": "boolean",
+                "meaning": "whether the last cell raises",
+                "smoke": False,
+                "laptop": False,
+                "paper": False,
+            },
+            "sleep": {
+                "type": "number",
+                "range": [0, 600],
+                "meaning": "seconds to wait in a cell",
+                "smoke": 0,
+                "laptop": 0,
+                "paper": 0,
+            },
+            "seed": {
+                "type": "integer",
+                "range": [0, 1000],
+                "meaning": "seed of the draws",
+                "smoke": 1,
+                "laptop": 1,
+                "paper": 1,
+            },
+        },
+    },
+    "02_plain": {
+        "title": "Plain",
+        "data": [],
+        "seconds": {"smoke": 1, "laptop": 1, "paper": 1},
+        "parameters": {},
+    },
+}
+HEADER = """\
+---
+jupytext:
+  text_representation:
+    extension: .md
+    format_name: myst
+kernelspec:
+  name: python3
+  display_name: Python 3
+---
+"""
+COIN = (
+    HEADER
+    + """
+# A coin
+
+We toss it and look at {numref}`fig-coin`.
+
+```{code-cell} ipython3
+:tags: [parameters]
+bag_sizes = [2, 4, 8]
+bias = 0.5
+law = "uniform"
+fail = False
+sleep = 0
+seed = 1
+```
+
+```{code-cell} ipython3
+import time
+
+import numpy as np
+
+from labelaudit.book import glue, headline
+
+rng = np.random.default_rng(seed)
+tosses = rng.random((len(bag_sizes), 100)) < bias
+time.sleep(sleep)
+headline("mean", tosses.mean(), "share of heads")
+glue("law", law)
+```
+
+The share of heads is {glue:text}`mean:.3f` under the law {glue:text}`law`.
+
+$$
+\\bar y = \\frac{1}{k} \\sum_i y_i
+$$
+
+```{prf:theorem} Large numbers
+:label: large-numbers
+The share tends to the bias.
+```
+
+```{code-cell} ipython3
+---
+mystnb:
+  figure:
+    name: fig-coin
+    caption: |
+      Running share of heads, simulated. The final share is {glue:text}`mean:.2f`.
+  image:
+    alt: A line that settles near the bias as tosses accumulate.
+---
+import matplotlib.pyplot as plt
+
+figure, axes = plt.subplots(figsize=(4, 2))
+axes.plot(np.cumsum(tosses[0]) / np.arange(1, 101))
+plt.show()
+```
+
+```{code-cell} ipython3
+:tags: [hide-input]
+from pathlib import Path
+
+Path("tosses.csv").write_text("\\n".join(str(int(toss)) for toss in tosses[0]))
+if fail:
+    raise RuntimeError("the coin is lost")
+```
+"""
+)
+PLAIN = (
+    HEADER
+    + """
+# Plain
+
+By {prf:ref}`large-numbers`, all is well.
+
+```{code-cell} ipython3
+:tags: [parameters, remove-cell]
+```
+
+```{code-cell} ipython3
+1 + 1
+```
+"""
+)
+
+
+def make_checkout(root: Path) -> Path:
+    """Write the small book into a folder and give the folder back."""
+    files = {
+        "_config.yml": yaml.safe_dump(CONFIG),
+        "_toc.yml": yaml.safe_dump(TOC, sort_keys=False),
+        "requirements.lock": "numpy==2.4.6\n",
+        "book/index.md": "# A small book\n\nIt has two chapters.\n",
+        "notebooks/chapters.yml": yaml.safe_dump(CHAPTERS, sort_keys=False),
+        "notebooks/01_coin.md": COIN,
+        "notebooks/02_plain.md": PLAIN,
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return root
