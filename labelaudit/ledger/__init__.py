@@ -31,7 +31,7 @@ __all__ = [
     "select",
 ]
 
-_NOT_PARTS = {"command", "exact", "rows"}
+_NOT_PARTS = {"command", "exact", "laws", "rows"}
 
 
 class Entry(TypedDict):
