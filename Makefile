@@ -18,7 +18,7 @@ export C P
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test book chapter lint format bench serve clean distclean lock
+.PHONY: help test book chapter lint format bench figure serve clean distclean lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ format: $(STAMP)  ## rewrite the sources in the house style
 bench: $(STAMP)  ## measure speed and memory, print the table, write it as JSON
 	$(BIN)/python -m benchmarks
 
+figure: $(STAMP)  ## draw the landing page's figure again (it is committed, for the README)
+	$(BIN)/python book/question.py
+
 serve: $(STAMP)  ## show the built site at localhost:PORT (PORT=8000)
 	@[ -f _build/html/index.html ] || { echo 'no site yet: run make book first' >&2; exit 1; }
 	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
@@ -76,6 +79,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo 'labelaudit needs Python 3.11 or newer: found' \
 		"$$(python3 --version 2>&1 || echo none). Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
 	@if [ -e $(PARTIAL) ]; then rm -rf $(VENV); fi
+	@echo 'installing the pinned versions into $(VENV); this happens once and takes a few minutes'
 	@mkdir -p $(VENV) && touch $(PARTIAL)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement requirements.lock

@@ -1,0 +1,41 @@
+"""Fixtures that several test files share."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = ("_config.yml", "_toc.yml", "book", "labelaudit", "notebooks", "requirements.lock")
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The folder of the book's pages, built at smoke scale.
+
+    They are built in a checkout made of links, so that the pages somebody reads in `_build/html`
+    stay as they are. The folder is kept: the next run of the tests builds only what changed, and
+    parallel workers wait for one another inside the command.
+    """
+    checkout = ROOT / "_build" / "smoke"
+    checkout.mkdir(parents=True, exist_ok=True)
+    for name in SOURCES:
+        if not (checkout / name).exists():
+            (checkout / name).unlink(missing_ok=True)
+            (checkout / name).symlink_to(Path("..", "..", name))
+    call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", call, "book", "--scale", "smoke"]
+    built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, f"the book does not build:\n{built.stdout}\n{built.stderr}"
+    return checkout / "_build" / "html"
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """The path of the system's Chromium; tests that need it are skipped where there is none."""
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if path := shutil.which(name):
+            return path
+    pytest.skip("no Chromium on this machine: install chromium to run the browser tests")

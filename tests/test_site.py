@@ -1,0 +1,147 @@
+"""The pages as files: nothing foreign, nothing raw, every figure described, every link alive."""
+
+import inspect
+import re
+from functools import cache
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from conftest import ROOT
+
+import labelaudit
+
+RAW = re.compile(
+    r"\{(?:prf|glue|exercise|solution|numref|cite|ref|doc|math|figure)[:}]"
+    r"|undefined label|unknown directive"
+)
+
+
+@cache
+def parsed(path):
+    return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
+
+
+def pages(site):
+    found = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
+    assert len(found) >= 6
+    return found
+
+
+def fetched(page):
+    """Addresses a browser would fetch on its own to show a page."""
+    yield from (tag["src"] for tag in page.select("[src]"))
+    yield from (tag["srcset"] for tag in page.select("[srcset]"))
+    yield from (tag["data"] for tag in page.select("object[data]"))
+    navigation = {"canonical", "author", "license", "search", "next", "prev", "index"}
+    for tag in page.select("link[href]"):
+        if not navigation.intersection(tag.get("rel", [])):
+            yield tag["href"]
+
+
+def is_foreign(address):
+    return bool(re.match(r"\s*(?:https?:|ftp:)?//", address))
+
+
+def undescribed(page):
+    """Images of an article without a sentence of alt text, or outside a figure with a caption."""
+    for image in page.select("article img"):
+        figure = image.find_parent("figure")
+        caption = figure and figure.find("figcaption")
+        described = len(image.get("alt", "")) >= 20
+        if not (described and caption and len(caption.get_text(strip=True)) >= 20):
+            yield image.get("src", "")
+
+
+def test_checks_can_fail():
+    bad = '<article><img src="//cdn.example/x.png" alt="plot"></article>'
+    page = BeautifulSoup(bad, "html.parser")
+    assert [address for address in fetched(page) if is_foreign(address)]
+    assert list(undescribed(page)) == ["//cdn.example/x.png"]
+    assert RAW.search("see {prf:ref}`theorem`")
+
+
+def test_nothing_is_fetched_from_elsewhere(site):
+    for path in pages(site):
+        foreign = [address for address in fetched(parsed(path)) if is_foreign(address)]
+        assert not foreign, f"{path.relative_to(site)} fetches {foreign}"
+        inline = " ".join(tag.get_text() for tag in parsed(path).select("script:not([src])"))
+        assert "://" not in inline, f"{path.relative_to(site)} has an address in a script"
+
+
+def test_style_sheets_fetch_nothing_from_elsewhere(site):
+    sheets = list(site.rglob("*.css"))
+    assert any(sheet.name == "labelaudit.css" for sheet in sheets)
+    for sheet in sheets:
+        text = sheet.read_text(encoding="utf-8")
+        addresses = re.findall(r"(?:url\(|@import)\s*['\"]?([^'\")\s]+)", text)
+        assert not [address for address in addresses if is_foreign(address)], sheet.name
+
+
+def test_every_figure_is_described(site):
+    for path in pages(site):
+        assert not list(undescribed(parsed(path))), path.relative_to(site)
+
+
+def test_no_raw_directives(site):
+    for path in pages(site):
+        page = parsed(path)
+        text = " ".join(part.get_text(" ") for part in page.select("article, title, nav"))
+        found = RAW.search(text)
+        assert not found, f"{path.relative_to(site)} shows {found and found.group()!r}"
+
+
+def test_links_lead_somewhere(site):
+    for path in pages(site):
+        for link in parsed(path).select("a[href]"):
+            target = urlsplit(link["href"])
+            if target.scheme or target.netloc:
+                continue
+            goal = (path.parent / unquote(target.path)).resolve() if target.path else path
+            assert goal.exists(), f"{path.relative_to(site)}: {link['href']}"
+            if target.fragment and goal.suffix == ".html":
+                found = parsed(goal).find(id=unquote(target.fragment))
+                assert found, f"{path.relative_to(site)}: no such place {link['href']}"
+
+
+def test_pages_are_light(site):
+    weights = {path.relative_to(site).as_posix(): path.stat().st_size for path in pages(site)}
+    assert max(weights.values()) < 2_000_000, max(weights, key=weights.get)
+
+
+def test_contents_list_every_chapter():
+    toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
+    listed = {entry["file"] for part in toc["parts"] for entry in part["chapters"]}
+    chapters = {f"notebooks/{path.stem}" for path in (ROOT / "notebooks").glob("*.md")}
+    prose = {f"book/{path.stem}" for path in (ROOT / "book").glob("*.md")} - {"book/index"}
+    assert listed == chapters | prose
+
+
+def test_notation_names_exist():
+    text = (ROOT / "book" / "notation.md").read_text(encoding="utf-8")
+    cells = [row.split(" | ") for row in text.splitlines() if row.startswith("| ")]
+    names = re.findall(r"`([\w.]+)`( \(\w+\))?", " ".join(row[1] for row in cells))
+    assert len(names) > 20
+    public = vars(labelaudit).values()
+    arguments = {
+        name
+        for function in public
+        if inspect.isfunction(function) or inspect.isclass(function)
+        for name in inspect.signature(function).parameters
+    }
+    for name, kind in names:
+        if kind == " (argument)":
+            assert name in arguments, f"no public function takes {name}"
+        elif kind == " (method)":
+            assert callable(getattr(labelaudit.LabelProportions, name)), name
+        else:
+            found = labelaudit
+            for word in name.split("."):
+                found = getattr(found, word)
+
+
+@pytest.mark.parametrize("verdict", ["holds", "false", "misprint", "gap", "unchecked"])
+def test_every_verdict_has_a_badge(verdict):
+    style = (ROOT / "book" / "_static" / "labelaudit.css").read_text(encoding="utf-8")
+    assert f".verdict-{verdict} {{" in style
