@@ -76,7 +76,7 @@ def draw_accuracy(axes, blind: float, found: dict[str, Answer]) -> None:
         axes.text(
             100 * answer.accuracy - 1.5,
             name,
-            f"{100 * answer.accuracy:.2f} %",
+            f"{100 * answer.accuracy:.2f}%",
             va="center",
             ha="right",
             color="black" if name == "LLP+Geom" else "white",
@@ -85,7 +85,7 @@ def draw_accuracy(axes, blind: float, found: dict[str, Answer]) -> None:
     axes.invert_yaxis()
     axes.set(xlim=(0, 103), xlabel="right guesses, in % (simulated priors)")
     axes.set_title(
-        f"On average: {100 * blind:.2f} % are guessed with no release",
+        f"On average: {100 * blind:.2f}% are guessed with no release",
         loc="left",
         fontsize=11,
         fontweight="bold",
@@ -109,7 +109,7 @@ def draw_shifts(axes, found: dict[str, Answer]) -> None:
             linestyle="-" if name != "RR" else (0, (4, 2)),
         )
     certain = float(np.mean(np.isinf(found["LLP"].shifts)))
-    note = f"LLP: for {100 * certain:.0f} % the shift is infinite:\ntheir label is certain"
+    note = f"LLP: for {100 * certain:.0f}% the shift is infinite:\ntheir label is certain"
     axes.annotate(
         note,
         (LARGEST_SHIFT, certain),

@@ -130,6 +130,15 @@ def test_button_switches_the_theme(open_page):
     assert seen == {"light", "dark"}
 
 
+def test_paper_is_white_and_has_no_menus(open_page):
+    page = open_page("book/read.html", scheme="dark")
+    assert page.locator(".bd-sidebar-primary").is_visible()
+    page.emulate_media(media="print")
+    assert luminance(page, "body", "backgroundColor") == 1
+    assert luminance(page, "article p", "color") < 0.05
+    assert not page.locator(".bd-sidebar-primary").is_visible()
+
+
 def test_phone_never_scrolls_sideways(open_page, site):
     for name in names(site):
         page = open_page(name, viewport=PHONE)
