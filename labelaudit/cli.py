@@ -22,12 +22,12 @@ COMMANDS = {
 
 
 class Refusal(Exception):
-    """Ends a command with a message on the terminal, no traceback, and an exit status."""
+    """Ends a command with its message on the terminal, no traceback, and an exit status.
 
-    def __init__(self, message: str, status: int = 2) -> None:
-        """Status 2 says that nothing was run; 1 that something ran and failed."""
-        super().__init__(message)
-        self.status = status
+    Status 2 says that nothing was run; a subclass sets 1 where something ran and failed.
+    """
+
+    status = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:

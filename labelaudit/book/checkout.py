@@ -6,12 +6,23 @@ import contextlib
 import fcntl
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
+
+from labelaudit.cli import Refusal
+
+# Set when the build is interrupted or has failed: whatever waits, or is about to start, gives up.
+cancelled = threading.Event()
 
 
-class NoCheckout(Exception):
+class Cancelled(Exception):
+    """The work was given up because another part of it failed or the user stopped it."""
+
+
+class NoCheckout(Refusal):
     """There is no checkout of the book here, so there is nothing to run or to build."""
 
 
@@ -82,18 +93,26 @@ def find_checkout(start: Path | None = None) -> Checkout:
     )
 
 
+def _try_lock(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 @contextlib.contextmanager
 def locked(path: Path, what: str) -> Iterator[None]:
     """Hold an exclusive lock on `path`, waiting for whoever has it; killed holders lose it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "a+", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _try_lock(file):
             file.seek(0)
             holder = file.read().strip() or "unknown"
             print(f"waiting for process {holder}, which is {what}", file=sys.stderr, flush=True)
-            fcntl.flock(file, fcntl.LOCK_EX)
+            while not _try_lock(file):
+                if cancelled.wait(0.2):
+                    raise Cancelled
         file.truncate(0)
         file.write(str(os.getpid()))
         file.flush()

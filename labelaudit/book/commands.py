@@ -6,19 +6,22 @@ import argparse
 import os
 import sys
 import time
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from labelaudit.book.checkout import Checkout, NoCheckout, find_checkout, locked
+from labelaudit.book.checkout import find_checkout, locked
 from labelaudit.book.contract import (
     SCALES,
     Chapter,
     ContractError,
-    check_cell,
+    check_source,
     find_chapter,
     load_chapters,
+    parse_value,
 )
-from labelaudit.cli import Refusal
+
+if TYPE_CHECKING:
+    from labelaudit.book.runner import Execution
 
 RUN_EXAMPLES = """\
 examples:
@@ -108,134 +111,58 @@ def _add_scale(parser: argparse.ArgumentParser) -> None:
 
 def list_chapters(arguments: argparse.Namespace) -> int:
     """Print every chapter with its parameters, ranges, values and costs."""
-    _, chapters = _open()
-    shown = [_find(chapters, arguments.chapter)] if arguments.chapter else chapters.values()
+    chapters = load_chapters(find_checkout().chapters_file)
+    named = arguments.chapter
+    shown = [find_chapter(chapters, named)] if named else list(chapters.values())
     print("\n\n".join(_listing(chapter) for chapter in shown))
     return 0
 
 
 def run_chapter(arguments: argparse.Namespace) -> int:
     """Run one chapter with the reader's parameters, and say where the page is."""
-    checkout, chapters = _open()
-    chapter = _find(chapters, arguments.chapter)
-    try:
-        check_source(checkout, chapter)
-        overrides = {name: _yaml(name, text) for name, text in arguments.parameter}
-        _absolute_paths(chapter, overrides)
-        parameters = chapter.resolve(arguments.scale, overrides)
-    except ContractError as error:
-        raise Refusal(str(error)) from None
+    checkout = find_checkout()
+    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
+    overrides = {name: parse_value(name, text) for name, text in arguments.parameter}
+    _absolute_paths(chapter, overrides)
+    parameters = chapter.resolve(arguments.scale, overrides)
+    check_source(chapter, checkout.source(chapter.id))
 
     from labelaudit.book.page import write_page
+    from labelaudit.book.runner import execute_all
 
-    job = {"scale": arguments.scale, "fresh": arguments.fresh, "threads": os.cpu_count() or 1}
-    progress = {"desc": chapter.id, "leave": False} if sys.stderr.isatty() else False
-    [execution] = _execute_all(
-        checkout, [(chapter, parameters)], workers=1, progress=progress, **job
+    [execution] = execute_all(
+        checkout, [(chapter, parameters)], _report, workers=1, **_options(arguments)
     )
-    page = write_page(checkout, execution)
-    print(checkout.shown(page))
+    print(checkout.shown(write_page(checkout, execution)))
     return 0
 
 
 def build_book(arguments: argparse.Namespace) -> int:
     """Run what is out of date, side by side, and build the site."""
-    checkout, chapters = _open()
     if arguments.workers < 1:
-        raise Refusal(f"--workers: {arguments.workers} is not a whole number of at least 1")
+        raise ContractError(f"--workers: {arguments.workers} is not a whole number of at least 1")
+    checkout = find_checkout()
 
-    from labelaudit.book.site import SiteFailed, build_site, chapters_in_toc, stage
+    from labelaudit.book.runner import execute_all
+    from labelaudit.book.site import build_site, chapters_in_toc, stage
 
-    try:
-        listed = chapters_in_toc(checkout, chapters)
-        for chapter in listed:
-            check_source(checkout, chapter)
-    except ContractError as error:
-        raise Refusal(str(error)) from None
     started = time.monotonic()
-    workers = max(1, min(arguments.workers, len(listed)))
+    listed = chapters_in_toc(checkout, load_chapters(checkout.chapters_file))
+    work = [(chapter, chapter.values(arguments.scale)) for chapter in listed]
+    workers = max(1, min(arguments.workers, len(work)))
     with locked(checkout.build / "book.lock", "building the book"):
-        executions = _execute_all(
-            checkout,
-            [(chapter, chapter.values(arguments.scale)) for chapter in listed],
-            workers=workers,
-            scale=arguments.scale,
-            fresh=arguments.fresh,
-            threads=max(1, (os.cpu_count() or 1) // workers),
-            progress=False,
-        )
+        executions = execute_all(checkout, work, _report, workers=workers, **_options(arguments))
         stage(checkout, executions)
-        try:
-            built = build_site(checkout)
-        except SiteFailed as error:
-            raise Refusal(
-                f"the site has warnings, so the last good one stays:\n{error}", 1
-            ) from None
+        built = build_site(checkout)
     state = "built" if built else "is up to date"
     print(f"the site {state} ({time.monotonic() - started:.0f} s)")
     print(checkout.shown(checkout.site / "index.html"))
     return 0
 
 
-def check_source(checkout: Checkout, chapter: Chapter) -> None:
-    """Refuse a chapter that is not there, or whose cell does not fit its declaration."""
-    source = checkout.source(chapter.id)
-    if not source.is_file():
-        raise ContractError(
-            f"{chapter.id} is declared in chapters.yml, but {source.name} is absent"
-        )
-    check_cell(chapter, source)
-
-
-def _execute_all(
-    checkout: Checkout, work: list[tuple[Chapter, dict[str, Any]]], *, workers: int, **options: Any
-) -> list[Any]:
-    """Execute chapters in threads, one kernel each; the first failure, or Ctrl-C, ends them all."""
-    from labelaudit.book.kernel import kill_running_kernels
-    from labelaudit.book.runner import ChapterFailed, execute
-
-    with ThreadPoolExecutor(workers) as pool:
-        futures: list[Future[Any]] = [
-            pool.submit(execute, checkout, chapter, parameters, **options)
-            for chapter, parameters in work
-        ]
-        try:
-            for future in futures:
-                future.add_done_callback(_report)
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-        except BaseException as error:
-            pool.shutdown(wait=False, cancel_futures=True)
-            kill_running_kernels()
-            if isinstance(error, ChapterFailed):
-                raise Refusal(str(error), 1) from None
-            raise
-    return [future.result() for future in futures]
-
-
-def _open() -> tuple[Checkout, dict[str, Chapter]]:
-    try:
-        checkout = find_checkout()
-        return checkout, load_chapters(checkout.chapters_file)
-    except (NoCheckout, ContractError) as error:
-        raise Refusal(str(error)) from None
-
-
-def _find(chapters: dict[str, Chapter], name: str) -> Chapter:
-    try:
-        return find_chapter(chapters, name)
-    except ContractError as error:
-        raise Refusal(str(error)) from None
-
-
-def _yaml(name: str, text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
-        raise ContractError(f"{name}: {text!r} is not valid YAML") from None
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    watched = sys.stderr.isatty()
+    return {"scale": arguments.scale, "fresh": arguments.fresh, "progress": watched}
 
 
 def _absolute_paths(chapter: Chapter, overrides: dict[str, Any]) -> None:
@@ -243,19 +170,17 @@ def _absolute_paths(chapter: Chapter, overrides: dict[str, Any]) -> None:
     for name, value in overrides.items():
         parameter = chapter.parameters.get(name)
         if parameter and parameter.type == "path" and isinstance(value, str) and value:
-            overrides[name] = os.path.abspath(os.path.expanduser(value))
+            overrides[name] = str(Path(value).expanduser().resolve())
 
 
-def _report(future: Future[Any]) -> None:
-    if not future.cancelled() and future.exception() is None:
-        print(_outcome(future.result()), flush=True)
+def _report(execution: Execution) -> None:
+    """Say what became of a chapter, on a line of its own above the progress bars."""
+    from tqdm import tqdm
 
-
-def _outcome(execution: Any) -> str:
-    name = execution.chapter.id
-    if not execution.reason:
-        return f"{name}: up to date"
-    return f"{name}: ran in {execution.facts['seconds']:.1f} s ({execution.reason})"
+    outcome = "up to date"
+    if execution.reason:
+        outcome = f"ran in {execution.facts['seconds']:.1f} s ({execution.reason})"
+    tqdm.write(f"{execution.chapter.id}: {outcome}")
 
 
 def _listing(chapter: Chapter) -> str:

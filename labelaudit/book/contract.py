@@ -10,17 +10,41 @@ from __future__ import annotations
 import ast
 import difflib
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labelaudit.cli import Refusal
+
 SCALES = ("smoke", "laptop", "paper")
-KINDS = ("integer", "number", "boolean", "text", "path")
 
 
-class ContractError(ValueError):
+class ContractError(Refusal, ValueError):
     """A declaration, a parameters cell or a passed value breaks the contract."""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
+
+
+# What one item may be: how to test it, and what to call it in a refusal.
+_KIND_TESTS: dict[str, Callable[[Any], bool]] = {
+    "integer": lambda value: _is_number(value) and math.isfinite(value) and value == int(value),
+    "number": _is_number,
+    "boolean": lambda value: isinstance(value, bool),
+    "text": lambda value: isinstance(value, str),
+    "path": lambda value: isinstance(value, str),
+}
+_NOUNS = {
+    "integer": "one whole number",
+    "number": "one number",
+    "boolean": "true or false",
+    "text": "one piece of text",
+    "path": "the path of one file",
+}
+KINDS = tuple(_KIND_TESTS)
 
 
 @dataclass(frozen=True)
@@ -61,8 +85,8 @@ class Parameter:
         if self.kind not in ("integer", "number") or (self.low, self.high) == (-math.inf, math.inf):
             return f"any {self.kind}"
         if self.high == math.inf:
-            return f"{self.low:g} or more"
-        return f"{self.low:g} to {self.high:g}"
+            return f"{_short(self.low)} or more"
+        return f"{_short(self.low)} to {_short(self.high)}"
 
     def check(self, value: Any) -> Any:
         """Give the value back in canonical form, or refuse it with what is allowed."""
@@ -75,27 +99,18 @@ class Parameter:
         return [self._item(item) for item in value]
 
     def _item(self, value: Any) -> Any:
-        if isinstance(value, (list, dict)) or value is None:
-            raise ContractError(f"{self.name}: {value!r} is not one {self.kind}")
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        fits = {
-            "integer": number
-            and value == value
-            and value not in (math.inf, -math.inf)
-            and value == int(value),
-            "number": number and value == value,
-            "boolean": isinstance(value, bool),
-            "text": isinstance(value, str),
-            "path": isinstance(value, str),
-        }[self.kind]
-        if not fits:
-            raise ContractError(f"{self.name}: {value!r} is not {_article(self.kind)}")
-        if self.kind == "integer":
-            value = int(value)
-        if self.kind == "number":
-            value = float(value)
-        if number and not self.low <= value <= self.high:
-            raise ContractError(f"{self.name}: {value:g} is out of range; allowed: {self.allowed}")
+        if value is None:
+            raise ContractError(f"{self.name}: no value given; allowed: {self.allowed}")
+        if not _KIND_TESTS[self.kind](value):
+            raise ContractError(f"{self.name}: {value!r} is not {_NOUNS[self.kind]}")
+        if self.kind in ("integer", "number"):
+            value = int(value) if self.kind == "integer" else float(value)
+            if not self.low <= value <= self.high:
+                raise ContractError(
+                    f"{self.name}: {_short(value)} is out of range; allowed: {self.allowed}"
+                )
+        if self.kind == "path" and value and not Path(value).is_file():
+            raise ContractError(f"{self.name}: there is no file {value!r}")
         if self.choices and value not in self.choices:
             raise ContractError(f"{self.name}: {value!r} is not among: {self.allowed}")
         return value
@@ -131,14 +146,32 @@ class Chapter:
         return f"; did you mean {near[0]!r}?" if near else f"; its parameters are: {known}"
 
 
-def load_chapters(path: Path) -> dict[str, Chapter]:
-    """Read `chapters.yml`, refusing a declaration that is incomplete or contradicts itself."""
+def parse_value(name: str, text: str) -> Any:
+    """Read a value as YAML, with numbers such as 1e-3 and inf read as what they plainly are.
+
+    >>> parse_value("epsilons", "[0.5, 1e-3, inf]")
+    [0.5, 0.001, inf]
+    """
     import yaml
 
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        """PyYAML follows YAML 1.1, where 1e-3 is a word."""
+
+    number = re.compile(r"[-+]?(\d+(\.\d*)?[eE][-+]?\d+|inf)$")
+    Loader.add_implicit_resolver("!number", number, list("-+0123456789i"))
+    Loader.add_constructor("!number", lambda loader, node: float(node.value))
     try:
-        declared = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        return yaml.load(text, Loader)
     except yaml.YAMLError as error:
-        raise ContractError(f"{path.name} is not valid YAML: {_one_line(error)}") from None
+        mark = getattr(error, "problem_mark", None)
+        where = f" (line {mark.line + 1})" if mark and "\n" in text else ""
+        what = getattr(error, "problem", None) or "it cannot be read"
+        raise ContractError(f"{name} is not valid YAML: {what}{where}") from None
+
+
+def load_chapters(path: Path) -> dict[str, Chapter]:
+    """Read `chapters.yml`, refusing a declaration that is incomplete or contradicts itself."""
+    declared = parse_value(path.name, path.read_text(encoding="utf-8")) or {}
     if not isinstance(declared, dict):
         raise ContractError(f"{path.name} must map chapter ids to their declarations")
     return {str(name): _chapter(str(name), entry) for name, entry in declared.items()}
@@ -182,8 +215,13 @@ def read_parameters_cell(source: Path) -> dict[str, Any]:
     return values
 
 
-def check_cell(chapter: Chapter, source: Path) -> None:
-    """Refuse a chapter whose cell and declaration differ in names or in the paper's values."""
+def check_source(chapter: Chapter, source: Path) -> None:
+    """Refuse a chapter that is not written, or whose parameters cell differs from its declaration.
+
+    Names must be the same, and the cell's values must be those declared for paper scale.
+    """
+    if not source.is_file():
+        raise ContractError(f"{chapter.id} is declared in chapters.yml, but {source} is absent")
     cell = read_parameters_cell(source)
     for name in sorted(set(chapter.parameters) ^ set(cell)):
         has, lacks = (
@@ -256,11 +294,5 @@ def _parameter(chapter: str, name: str, entry: Any) -> Parameter:
     return Parameter(name, entry["type"], entry["meaning"], values, low, high, choices)
 
 
-def _article(kind: str) -> str:
-    return {"integer": "a whole number", "number": "a number", "boolean": "true or false"}.get(
-        kind, f"a {kind}"
-    )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _short(number: float) -> str:
+    return str(int(number)) if math.isfinite(number) and number == int(number) else f"{number:g}"

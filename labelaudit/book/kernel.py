@@ -19,7 +19,7 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
 
-from labelaudit.book.checkout import Checkout, write_atomically
+from labelaudit.book.checkout import Cancelled, Checkout, cancelled, write_atomically
 
 IPYTHON = """\
 c.InlineBackend.figure_formats = {"svg"}
@@ -71,6 +71,8 @@ def started_kernel(checkout: Checkout, folder: Path, threads: int) -> Iterator[B
     run_sync(kernel.start_kernel)(cwd=str(folder), env=environment)
     _running.add(kernel)
     try:
+        if cancelled.is_set():
+            raise Cancelled
         yield kernel
     finally:
         _running.discard(kernel)
@@ -90,8 +92,9 @@ def _environment(checkout: Checkout, threads: int) -> dict[str, str]:
     }
 
 
-def kill_running_kernels() -> None:
+def cancel_everything() -> None:
     """End every kernel this process started; the threads that wait for them then give up."""
+    cancelled.set()
     for kernel in list(_running):
         process = getattr(kernel.provisioner, "process", None)
         if process is not None:

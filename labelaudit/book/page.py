@@ -30,12 +30,12 @@ def write_page(checkout: Checkout, execution: Execution) -> Path:
     page = folder / f"{chapter}.html"
     notebook = with_panels(execution.chapter, execution.notebook, book_facts(checkout, chapter))
     text = nbformat.writes(notebook)
-    with locked(checkout.build / "page.lock", "making a page"):
+    with locked(checkout.build / "pages" / f"{folder.name}.lock", "making the same page"):
         stamp = folder / ".stamp"
         made_from = digest([text, (checkout.root / "_config.yml").read_text(encoding="utf-8")])
         if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == made_from:
             return page
-        html = _build(checkout, chapter, text)
+        html = _build(checkout, checkout.build / "pages" / folder.name, chapter, text)
         write_atomically(folder / f"{chapter}.ipynb", text)
         write_atomically(page, html)
         if any((execution.folder / "files").iterdir()):
@@ -53,8 +53,7 @@ def book_facts(checkout: Checkout, chapter: str) -> dict[str, Any] | None:
     return notebook.metadata["labelaudit"]
 
 
-def _build(checkout: Checkout, chapter: str, notebook: str) -> str:
-    project = checkout.build / "page"
+def _build(checkout: Checkout, project: Path, chapter: str, notebook: str) -> str:
     shutil.rmtree(project, ignore_errors=True)
     write_atomically(project / "notebooks" / f"{chapter}.ipynb", notebook)
     write_atomically(project / "_toc.yml", f"format: jb-book\nroot: notebooks/{chapter}\n")

@@ -11,7 +11,8 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,17 +23,20 @@ import papermill
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from labelaudit.book.checkout import Checkout, locked, write_atomically
+from labelaudit.book.checkout import Checkout, cancelled, locked, write_atomically
 from labelaudit.book.contract import Chapter
-from labelaudit.book.kernel import FACTS, read_facts, started_kernel
+from labelaudit.book.kernel import FACTS, cancel_everything, read_facts, started_kernel
 from labelaudit.book.key import data_read, ingredients, run_name
+from labelaudit.cli import Refusal
 
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 
 
-class ChapterFailed(Exception):
+class ChapterFailed(Refusal):
     """A cell of a chapter raised, or its kernel died; the message tells all there is to know."""
+
+    status = 1
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,36 @@ class Execution:
         return self.notebook.metadata["labelaudit"]
 
 
+def execute_all(
+    checkout: Checkout,
+    work: Sequence[tuple[Chapter, Mapping[str, Any]]],
+    report: Callable[[Execution], None],
+    *,
+    workers: int,
+    **options: Any,
+) -> list[Execution]:
+    """Execute chapters side by side, a kernel each; the first failure, or Ctrl-C, ends them all.
+
+    The threads that watch the kernels share no state but the kernels' registry, and the cores are
+    divided among the kernels.
+    """
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    cancelled.clear()
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [
+            pool.submit(execute, checkout, chapter, parameters, threads=threads, **options)
+            for chapter, parameters in work
+        ]
+        try:
+            for future in as_completed(futures):
+                report(future.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            cancel_everything()
+            raise
+    return [future.result() for future in futures]
+
+
 def execute(
     checkout: Checkout,
     chapter: Chapter,
@@ -58,7 +92,7 @@ def execute(
     scale: str,
     fresh: bool = False,
     threads: int = 1,
-    progress: bool | dict[str, Any] = False,
+    progress: bool = False,
 ) -> Execution:
     """Bring one chapter up to date with the given parameters, running it only where needed."""
     folder = checkout.executed(run_name(chapter.id, parameters))
@@ -87,7 +121,7 @@ def _run(
     parameters: Mapping[str, Any],
     made: dict[str, Any],
     threads: int,
-    progress: bool | dict[str, Any],
+    progress: bool,
 ) -> nbformat.NotebookNode:
     files = folder / "files.partial"
     shutil.rmtree(files, ignore_errors=True)
@@ -109,7 +143,7 @@ def _run(
                 injected,
                 kernel_name="python3",
                 km=kernel,
-                progress_bar=progress,
+                progress_bar={"desc": chapter.id, "leave": False} if progress else False,
             )
     except PapermillExecutionError as error:
         raise ChapterFailed(_failure(chapter, error, checkout.shown(partial))) from None

@@ -19,24 +19,26 @@ import nbformat
 import yaml
 
 from labelaudit.book.checkout import Checkout, write_atomically
-from labelaudit.book.contract import Chapter, ContractError
+from labelaudit.book.contract import Chapter, ContractError, check_source
 from labelaudit.book.key import digest, digest_of_files, package_digest
 from labelaudit.book.panel import with_panels
 from labelaudit.book.runner import Execution
+from labelaudit.cli import Refusal
 
 
-class SiteFailed(Exception):
+class SiteFailed(Refusal):
     """Sphinx warned or failed; the message holds what it said."""
+
+    status = 1
 
 
 def chapters_in_toc(checkout: Checkout, chapters: dict[str, Chapter]) -> list[Chapter]:
-    """The chapters the book shows, in its order; each must be declared and written."""
+    """The chapters the book shows, in its order; each must be declared, written and in accord."""
     listed = [Path(entry).name for entry in _toc_files(checkout) if entry.startswith("notebooks/")]
     for chapter in listed:
         if chapter not in chapters:
             raise ContractError(f"_toc.yml lists {chapter!r}, which chapters.yml does not declare")
-        if not checkout.source(chapter).is_file():
-            raise ContractError(f"_toc.yml lists {chapter!r}, but notebooks/{chapter}.md is absent")
+        check_source(chapters[chapter], checkout.source(chapter))
     return [chapters[chapter] for chapter in listed]
 
 
@@ -55,6 +57,7 @@ def stage(checkout: Checkout, executions: Sequence[Execution]) -> None:
             write_atomically(path, text)
     for stale in set((folder / "notebooks").glob("*.ipynb")) - set(wanted):
         stale.unlink()
+        shutil.rmtree(stale.with_suffix(""), ignore_errors=True)
     for execution in executions:
         _copy_files(execution, folder / "notebooks" / execution.chapter.id)
     if not (folder / "book").exists():
@@ -87,7 +90,8 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     html = output / "_build" / "html"
     if done.returncode and (strict or not html.is_dir()):
-        raise SiteFailed(_what_sphinx_said(done.stderr or done.stdout, source))
+        said = _what_sphinx_said(done.stderr or done.stdout, source)
+        raise SiteFailed(f"the site has warnings, so nothing of it is published:\n{said}")
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
 
