@@ -107,7 +107,7 @@ def aggregation_lemma(
         "holds" if min(to_exact.value, to_bessel.value) >= 0 else "false",
         f"log(bound / exact advantage) is smallest, {to_exact}. For every law EAdv <= "
         f"2 mu e^(-k mu) I0(k mu), and log(bound / that) is smallest, {to_bessel}. For all k: "
-        f"c_k >= sqrt(mu log(8k)/3) makes the bound at least {least:.3f} sqrt(mu/k), and the Bessel "
+        f"c_k >= sqrt(mu log(8k)/3) makes the bound at least {least:.3f} sqrt(mu/k); the Bessel "
         f"form never exceeds {BESSEL_CONSTANT} sqrt(mu/k). So the lemma is true, though the "
         "printed proof does not show it: see LA.2-minab, LA.3-split, LA.3-tail and LA.4.",
         f"constant eta from 1e-4 to 1/2 with k up to {search.pick(1000, 100_000)} and two-point "
