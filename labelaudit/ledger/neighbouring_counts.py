@@ -27,7 +27,6 @@ from labelaudit.ledger.translated_poisson import (
     translate,
 )
 
-
 OTHERS = [FAIR, (Fraction(1, 5),) * 9, (Fraction(1, 3),) * 7, (Fraction(0), *FAIR)]
 
 
@@ -63,7 +62,8 @@ def lemma(search: Search, constant: float = 9.0) -> Finding:
         "holds" if worst <= constant else "false",
         evidence=f"The largest left side times sqrt(V1) is {worst:.4f}, against {constant:g}. "
         "The lemma is true although several steps of its printed proof are not: Sigma1 is "
-        "unimodal, so its steps sum to twice its largest mass, at most 0.93765/sqrt(V1) for every V1 > 0.",
+        "unimodal, so its steps sum to twice its largest mass, at most 0.93765/sqrt(V1) for "
+        "every V1 > 0.",
         searched=f"{tried} bags with V >= 1: constant, two-point, Beta and partly certain priors, "
         f"and binomials up to size {search.pick('1e3', '1e6')}",
     )
