@@ -78,7 +78,7 @@ def sum_lemma(search: Search, constant: float = 1.0) -> Finding:
         f"is at most {BESSEL_CONSTANT}/sqrt(k mu). So the lemma is true, though its printed proof "
         "does not show it: see LA.3-split, LA.3-CS, LA.3-tail and LA.3-disp8.",
         f"constant eta from 1e-4 to 1/2 and eta in {{0, 1/2}} with k up to "
-        f"{search.pick(3000, 100_000)}, exact; every law with mu >= 1e-12, k up to 1e9",
+        f"{search.pick(3000, 100_000)}, in closed form; every law with mu >= 1e-12, k up to 1e9",
     )
 
 
