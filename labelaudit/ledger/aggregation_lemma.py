@@ -111,7 +111,8 @@ def aggregation_lemma(
         f"form never exceeds {BESSEL_CONSTANT} sqrt(mu/k). So the lemma is true, though the "
         "printed proof does not show it: see LA.2-minab, LA.3-split, LA.3-tail and LA.4.",
         f"constant eta from 1e-4 to 1/2 with k up to {search.pick(1000, 100_000)} and two-point "
-        "laws, in closed form; through the Bessel form every law with mu from 1e-12 to 1/4, k up to 1e9",
+        "laws, in closed form; through the Bessel form every law with mu from 1e-12 to 1/4 and "
+        "k up to 1e9",
     )
 
 
