@@ -14,11 +14,12 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypedDict
 
-from labelaudit.ledger.rows import ROWS, Finding, Row, Search, Verdict
+from labelaudit.ledger.rows import ROWS, Finding, Refuted, Row, Search, Verdict
 
 __all__ = [
     "Entry",
     "Finding",
+    "Refuted",
     "Row",
     "Search",
     "Verdict",
@@ -55,7 +56,12 @@ def rows() -> list[Row]:
 
 def entry(row: Row, search: Search) -> Entry:
     """Run one check and put what it found in the ledger's form."""
-    found = row.run(search)
+    try:
+        found = row.run(search)
+    except Refuted as refuted:
+        raise Refuted(
+            f"the check of {row.id} broke off, this did not come out: {refuted}"
+        ) from None
     return {
         "id": row.id,
         "line": row.line,
@@ -101,7 +107,8 @@ def as_block(item: Entry, width: int = 100) -> str:
 def as_totals(entries: Sequence[Entry]) -> str:
     """How many statements have each verdict, in one line."""
     counts = Counter(item["verdict"] for item in entries)
-    return f"{len(entries)} statements: " + ", ".join(
+    noun = "statement" if len(entries) == 1 else "statements"
+    return f"{len(entries)} {noun}: " + ", ".join(
         f"{number} {verdict}" for verdict, number in sorted(counts.items())
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +25,26 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Run the ledger; a refusal is one line on standard error and exit status 2."""
+    """Print each statement as its check ends, then the totals; write the JSON last."""
     from labelaudit import ledger
+    from labelaudit.cli import Refusal
 
     try:
         selected = ledger.select(arguments.only)
-        if arguments.json is not None:
-            _require_writable(arguments.json)
-    except (ValueError, OSError) as refusal:
-        print(f"labelaudit ledger: {refusal}", file=sys.stderr)
-        return 2
-    search = ledger.Search(quick=arguments.quick)
+    except ValueError as unknown:
+        raise Refusal(str(unknown)) from unknown
+    if arguments.json is not None and not _writable(arguments.json):
+        raise Refusal(f"cannot write {arguments.json}: name a file in a folder that exists")
     entries = []
     for row in selected:
-        found = ledger.entry(row, search)
-        entries.append(found)
-        print(ledger.as_block(found), flush=True)
+        entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))
+        print(ledger.as_block(entries[-1]), flush=True)
     print(ledger.as_totals(entries))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
     return 0
 
 
-def _require_writable(path: Path) -> None:
-    """Refuse before the checks run, not after, when the file could not be written."""
-    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise OSError(f"cannot write {path}: give the name of a file in an existing folder")
+def _writable(path: Path) -> bool:
+    """Asked before the checks run, so that a wrong name does not waste them."""
+    return not path.is_dir() and os.access(path if path.exists() else path.parent, os.W_OK)
