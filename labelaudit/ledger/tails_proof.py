@@ -128,7 +128,7 @@ def effective_difference(search: Search, factor: float = 1.0) -> Finding:
         "holds" if slack >= -1e-12 else "false",
         evidence=f"The smallest slack is {max(slack, 0.0) if slack > -1e-12 else slack:.2g}: the "
         "bound is an equality for fair coins, where the prior 1/2 is the kink of min{a, 1-a}.",
-        searched=f"{tried} bags of up to {search.pick(40, 200)}: constant, two-point, Beta and "
+        searched=f"{tried} bags of up to {search.pick(40, 120)}: constant, two-point, Beta and "
         "partly certain priors",
     )
 
@@ -150,7 +150,7 @@ def at_most_one(search: Search, bound: float = 1.0) -> Finding:
         "holds" if worst <= bound else "false",
         evidence=f"The largest value is {worst:.4f}, against {bound:g}. It is at most 2 mu_i <= "
         "1/2, reached by a fair coin alone in its bag.",
-        searched=f"{tried} bags of up to {search.pick(40, 200)}, every example",
+        searched=f"{tried} bags of up to {search.pick(40, 120)}, every example",
     )
 
 
@@ -235,7 +235,7 @@ def conditional_bound(search: Search, constant: float = BESSEL) -> Finding:
         evidence=f"The ratio is at most {worst:.4f}, below {constant:g}. Lemma A.10 gives the "
         "bound with 9 when V >= 1; the unimodal law of Sigma^(-i) gives it with 0.93765 for "
         "every bag.",
-        searched=f"{tried} bags of up to {search.pick(40, 200)}: constant, two-point, Beta and "
+        searched=f"{tried} bags of up to {search.pick(40, 120)}: constant, two-point, Beta and "
         "partly certain priors",
     )
 
@@ -264,7 +264,7 @@ def needless_assumption(search: Search, certain: int = 4) -> Finding:
         f"displayed bound is {shown:.4f}, below 1/sqrt(8) = {sqrt(1 / 8):.4f}, though eta is "
         f"not bounded away from 0. Over all bags tried f1-f2 is at most {worst:.4f}/sqrt(k). The "
         "displayed sum does need something, as it is unbounded when some V_i tends to 0.",
-        searched=f"bags of up to {search.pick(40, 200)}: constant, two-point, Beta and partly "
+        searched=f"bags of up to {search.pick(40, 120)}: constant, two-point, Beta and partly "
         "certain priors",
         mended="f1-f2 <= sqrt(2V)/k <= 0.7072/sqrt(k) for every x. The displayed sum is at most "
         "0.7072/sqrt(k) when V >= 1/2; eta bounded away from 0 and 1 is sufficient, not needed.",

@@ -26,8 +26,8 @@ FAIR = (HALF,) * 4  # the smallest bag of fair coins with V = 1
 def random_bags(search: Search) -> Iterator[NDArray]:
     """Bags from constant, two-point and Beta laws, some with certain labels mixed in."""
     rng = np.random.default_rng(20240)
-    for size in search.pick((1, 2, 5, 12, 40), (1, 2, 3, 5, 8, 13, 30, 80, 200)):
-        for _ in range(search.pick(20, 100)):
+    for size in search.pick((1, 2, 5, 12, 40), (1, 2, 3, 5, 8, 13, 30, 80, 120)):
+        for _ in range(search.pick(20, 60)):
             low, high = 10 ** rng.uniform(-4, log10(0.5), 2)
             yield np.full(size, low)
             yield np.full(size, 0.5)
@@ -156,7 +156,7 @@ def approximation(search: Search, sign: int = -1, offset: float = 2) -> Finding:
         f"distance is then {distance_to_translated(coins, 1):.3f} and the bound "
         f"{approximation_bound(coins):.3f}.",
         searched=f"{tried} bags: constant, two-point, Beta and partly certain priors up to size "
-        f"{search.pick(40, 200)}, binomials up to {search.pick('1e3', '1e6')} with p from 1e-4 to "
+        f"{search.pick(40, 120)}, binomials up to {search.pick('1e3', '1e6')} with p from 1e-4 to "
         "1-1e-4",
     )
 
