@@ -46,6 +46,11 @@ def general_bound(search: Search, second_power: float = 1.0, mu_power: float = 0
         sharp = max(sharp, gain / np.sqrt(case.mu / (case.bag_size - 1)))
         confirm(gain <= 2 * case.mu * (1 + 1e-9), "EAdv <= 2 mu")
     confirm(sharp <= SHARP, "EAdv <= 0.93765 sqrt(mu/(k-1))")
+    for k, variance, share in product((2, 10, 1e4, 1e12), np.geomspace(1e-16, 0.25, 30), (1e-9, 1)):
+        mu = variance * share
+        first = (mu * variance) ** 0.25 / k**0.5
+        closing = 2 * mu if variance <= 1 / k else mu**0.25 / k**0.75
+        confirm(closing <= 2 * first * (1 + 1e-9), "the two cases close the gap")
     searched = LAWS
     if at is None or worst > SHARP * 2**0.5:
         text = f"EAdv is {worst:.3g} times the bound at {at}."
@@ -133,6 +138,7 @@ def individual_bound(search: Search, constant: float = 1.0, mu_power: float = 1.
             continue
         used += 1
         variance = case.p * (1 - case.p)
+        confirm(variance * k >= 1, "the condition on k makes p(1-p)k at least 1")
         bound = variance**0.25 * np.sqrt(mu / k + mu**-mu_power / k)
         bound += np.sqrt(mu / k**2 + mu**-mu_power / k**2)
         worst = max(worst, case.individual / (constant * mu_i * bound))
