@@ -1,8 +1,12 @@
 """A checkout of two small chapters, made anew in a temporary folder for the tests of the runner."""
 
+import contextlib
+import shutil
 from pathlib import Path
 
 import yaml
+
+PACKAGE = Path(__file__).resolve().parents[1] / "labelaudit"
 
 CONFIG = {
     "title": "A small book",
@@ -194,4 +198,19 @@ def make_checkout(root: Path) -> Path:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    # A package of its own, so that a test may change it and nobody else does meanwhile.
+    unwanted = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(PACKAGE, root / "labelaudit", ignore=unwanted)
     return root
+
+
+@contextlib.contextmanager
+def edited(path: Path, old: str, new: str):
+    """Replace a piece of a file while a test looks at the consequences."""
+    sound = path.read_text(encoding="utf-8")
+    assert old in sound, f"{path.name} does not hold {old!r}"
+    path.write_text(sound.replace(old, new), encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(sound, encoding="utf-8")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import mimetypes
+import posixpath
 import re
 import shutil
 from pathlib import Path
@@ -17,10 +18,20 @@ import nbformat
 import yaml
 
 from labelaudit.book.checkout import Checkout, locked, write_atomically
+from labelaudit.book.crossrefs import SITE, find_page
 from labelaudit.book.key import digest
 from labelaudit.book.panel import with_panels
 from labelaudit.book.runner import Execution
 from labelaudit.book.site import jupyter_book
+
+REFERENCES = """\
+```{rubric} References
+```
+
+```{bibliography}
+:filter: docname in docnames
+```
+"""
 
 
 def write_page(checkout: Checkout, execution: Execution) -> Path:
@@ -55,7 +66,8 @@ def book_facts(checkout: Checkout, chapter: str) -> dict[str, Any] | None:
 
 def _build(checkout: Checkout, project: Path, chapter: str, notebook: str) -> str:
     shutil.rmtree(project, ignore_errors=True)
-    write_atomically(project / "notebooks" / f"{chapter}.ipynb", notebook)
+    alone = nbformat.writes(_standing_alone(checkout, chapter, notebook))
+    write_atomically(project / "notebooks" / f"{chapter}.ipynb", alone)
     write_atomically(project / "_toc.yml", f"format: jb-book\nroot: notebooks/{chapter}\n")
     write_atomically(project / "_config.yml", yaml.safe_dump(_config(checkout)))
     (project / "book").symlink_to(checkout.root / "book", target_is_directory=True)
@@ -66,6 +78,30 @@ def _build(checkout: Checkout, project: Path, chapter: str, notebook: str) -> st
         shutil.rmtree(project, ignore_errors=True)
 
 
+def _standing_alone(checkout: Checkout, chapter: str, text: str) -> nbformat.NotebookNode:
+    """The notebook with Markdown links pointed at the book, and the references it cites.
+
+    Where the book is not built, a link is left as its text.
+    """
+
+    def into_book(match: re.Match[str]) -> str:
+        page = posixpath.normpath(posixpath.join("notebooks", match["page"]))
+        if page == f"notebooks/{chapter}":
+            return match[0]
+        place, _ = find_page(checkout.site, page)
+        address = f"{SITE}/{place}{match['anchor'] or ''}"
+        return f'<a href="{address}">{match["text"]}</a>' if place else match["text"]
+
+    link = r"\[(?P<text>[^]]+)\]\((?P<page>[\w./-]+)\.(?:md|ipynb)(?P<anchor>#[\w-]+)?\)"
+    notebook = nbformat.reads(text, as_version=4)
+    prose = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
+    for cell in prose:
+        cell.source = re.sub(link, into_book, cell.source)
+    if any("{cite" in cell.source for cell in prose):
+        notebook.cells.append(nbformat.v4.new_markdown_cell(REFERENCES, id="references"))
+    return notebook
+
+
 def _config(checkout: Checkout) -> dict[str, Any]:
     """The book's configuration, less what only a whole site can use: sidebar and buttons."""
     config = yaml.safe_load((checkout.root / "_config.yml").read_text(encoding="utf-8"))
@@ -73,6 +109,10 @@ def _config(checkout: Checkout) -> dict[str, Any]:
     sphinx = config.setdefault("sphinx", {}).setdefault("config", {})
     sphinx["html_sidebars"] = {"**": []}
     sphinx.setdefault("html_theme_options", {})["use_download_button"] = False
+    sphinx["book_site"] = str(checkout.site)
+    listed = sphinx if "extensions" in sphinx else config["sphinx"]
+    name = "extensions" if "extensions" in sphinx else "extra_extensions"
+    listed[name] = [*listed.get(name, []), "labelaudit.book.crossrefs"]
     return config
 
 

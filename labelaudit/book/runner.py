@@ -68,19 +68,21 @@ def execute_all(
     divided among the kernels.
     """
     threads = max(1, (os.cpu_count() or 1) // workers)
-    cancelled.clear()
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [
-            pool.submit(execute, checkout, chapter, parameters, threads=threads, **options)
-            for chapter, parameters in work
-        ]
-        try:
-            for future in as_completed(futures):
-                report(future.result())
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            cancel_everything()
-            raise
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            futures = [
+                pool.submit(execute, checkout, chapter, parameters, threads=threads, **options)
+                for chapter, parameters in work
+            ]
+            try:
+                for future in as_completed(futures):
+                    report(future.result())
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                cancel_everything()
+                raise
+    finally:
+        cancelled.clear()
     return [future.result() for future in futures]
 
 

@@ -7,6 +7,7 @@ place of the one in `_build/html`, so the last good site stays there until then.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -161,6 +162,7 @@ def _replace_folder(target: Path, new: Path) -> None:
 
 
 def _what_sphinx_said(output: str, source: Path) -> str:
-    lines = [line.replace(f"{source}/", "") for line in output.splitlines()]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{source}/", "")
+    lines = plain.splitlines()
     telling = [line for line in lines if "WARNING" in line or "ERROR" in line.upper()]
     return "\n".join(telling or lines[-20:])

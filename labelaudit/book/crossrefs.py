@@ -1,0 +1,74 @@
+"""References of a page that stands alone to what only the whole book holds.
+
+A Sphinx extension for the pages of readers' own runs. Where the book has been built beside them, a
+reference to another chapter's theorem or figure becomes a link into it, under the number it has
+there; where it has not, it is plain text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+
+# From a run's folder, `_build/runs/<run>/`, to the site, `_build/html/`.
+SITE = "../../html"
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Register with Sphinx."""
+    app.add_config_value("book_site", "", "env")
+    app.connect("missing-reference", resolve)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Node:
+    """Turn a reference that this page cannot resolve into a link to the book, or into text."""
+    target = node["reftarget"]
+    site = Path(app.config.book_site)
+    if node.get("reftype") == "doc":
+        page = posixpath.normpath(posixpath.join(posixpath.dirname(node["refdoc"]), target))
+        place, name = find_page(site, page)
+    else:
+        place, name = find_label(site, target)
+    text = content.astext() if node.get("refexplicit") else name
+    if not place:
+        return nodes.inline(text, text)
+    return nodes.reference(text, text, internal=False, refuri=f"{SITE}/{place}")
+
+
+def find_page(site: Path, page: str) -> tuple[str, str]:
+    """A page's address in the site and its title; no address where there is no such page."""
+    file = site / f"{page}.html"
+    if not file.is_file():
+        return "", _words(posixpath.basename(page))
+    title = re.search(r"<h1>(.*?)<a class=\"headerlink\"", file.read_text("utf-8"), re.DOTALL)
+    return f"{page}.html", _text(title[1]) if title else _words(posixpath.basename(page))
+
+
+def find_label(site: Path, label: str) -> tuple[str, str]:
+    """A label's address in the site, and the number or heading it goes by there."""
+    anchor = re.compile(rf'id="{re.escape(label.lower().replace("_", "-"))}"', re.IGNORECASE)
+    for file in sorted(site.rglob("*.html")):
+        html = file.read_text(encoding="utf-8")
+        found = anchor.search(html)
+        if found:
+            named = re.compile(
+                r'<span class="caption-number">(.*?)</span>|<h\d>(.*?)<a class="headerlink"',
+                re.DOTALL,
+            ).search(html, found.end())
+            name = _text(named[1] or named[2]) if named else _words(label)
+            return f"{file.relative_to(site).as_posix()}#{found[0][4:-1]}", name
+    return "", _words(label)
+
+
+def _words(name: str) -> str:
+    return name.replace("-", " ").replace("_", " ")
+
+
+def _text(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]*>", "", html)).split())

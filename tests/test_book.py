@@ -1,0 +1,175 @@
+"""The site: what is staged, what each page carries, and what happens when Sphinx objects."""
+
+import subprocess
+import sys
+import time
+
+import nbformat
+import pytest
+from book_fixture import edited, make_checkout
+
+from labelaudit import cli
+from labelaudit.book.checkout import Checkout
+from labelaudit.book.contract import load_chapters
+from labelaudit.book.page import write_page
+from labelaudit.book.panel import comparison, with_panels
+from labelaudit.book.runner import execute
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """The small book, built once at smoke scale."""
+    root = make_checkout(tmp_path_factory.mktemp("book"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(root)
+        assert cli.main(["book", "--scale", "smoke"]) == 0
+    return Checkout(root)
+
+
+@pytest.fixture
+def build(checkout, monkeypatch, capsys):
+    """Build the book again and give the status, what was printed and what was complained of."""
+    monkeypatch.chdir(checkout.root)
+
+    def again(*arguments):
+        capsys.readouterr()
+        status = cli.main(["book", "--scale", "smoke", *arguments])
+        return status, *capsys.readouterr()
+
+    return again
+
+
+def test_pages_carry_their_panels(checkout):
+    html = (checkout.site / "notebooks" / "01_coin.html").read_text()
+    assert "How this page was made" in html
+    assert "Run this chapter" in html
+    assert "Your run against the book" not in html
+    assert "Theorem 1" in html
+    assert 'alt="A line that settles near the bias as tosses accumulate."' in html
+
+
+def test_nothing_changed_means_nothing_is_built(checkout, build):
+    page = checkout.site / "notebooks" / "01_coin.html"
+    before = page.stat().st_mtime_ns
+    started = time.monotonic()
+    status, out, _ = build()
+    assert status == 0
+    assert "01_coin: up to date" in out
+    assert "the site is up to date" in out
+    assert page.stat().st_mtime_ns == before
+    assert time.monotonic() - started < 15
+
+
+def test_prose_and_configuration_rebuild_the_site_without_running_a_chapter(checkout, build):
+    page = checkout.root / "book" / "index.md"
+    page.write_text(page.read_text() + "\nOne more sentence.\n")
+    status, out, _ = build()
+    assert status == 0
+    assert "01_coin: up to date" in out
+    assert "the site built" in out
+    assert "One more sentence." in (checkout.site / "book" / "index.html").read_text()
+
+
+def test_a_warning_is_shown_and_the_last_good_site_stays(checkout, build):
+    before = (checkout.site / "book" / "index.html").read_text()
+    with edited(checkout.root / "book" / "index.md", "It has", "See {ref}`nowhere`. It has"):
+        for _ in range(2):  # a second try must not pass because Sphinx remembers the page
+            status, _, err = build()
+            assert status == 1
+            assert "undefined label: 'nowhere'" in err
+            assert (checkout.site / "book" / "index.html").read_text() == before
+    assert build()[0] == 0
+
+
+def test_a_failing_chapter_stops_the_build_and_the_last_good_page_stays(checkout, build):
+    before = (checkout.site / "notebooks" / "02_plain.html").read_text()
+    with edited(checkout.source("02_plain"), "1 + 1", "1 / 0"):
+        status, _, err = build()
+    assert status == 1
+    assert "02_plain failed in cell [1]: ZeroDivisionError: division by zero" in err
+    assert (checkout.site / "notebooks" / "02_plain.html").read_text() == before
+    assert build()[0] == 0
+
+
+def test_a_listed_chapter_must_exist(checkout, build):
+    with edited(checkout.root / "_toc.yml", "02_plain", "03_absent"):
+        status, _, err = build()
+    assert status == 2
+    assert err == "labelaudit: _toc.yml lists '03_absent', which chapters.yml does not declare\n"
+
+
+def test_the_download_is_the_executed_notebook(checkout):
+    notebook = nbformat.read(checkout.site / "_sources/notebooks/01_coin.ipynb", as_version=4)
+    assert any(cell.get("outputs") for cell in notebook.cells)
+    nbformat.validate(notebook)
+
+
+def test_a_run_with_other_parameters_is_set_beside_the_book(checkout):
+    coin = load_chapters(checkout.chapters_file)["01_coin"]
+    parameters = coin.resolve("smoke", {"bag_sizes": [8]})
+    book_before = checkout.staged("01_coin").read_text()
+    page = write_page(checkout, execute(checkout, coin, parameters, scale="smoke"))
+    html = page.read_text()
+    assert "Your run against the book" in html
+    assert "share of heads" in html
+    assert (page.parent / "01_coin" / "tosses.csv").is_file()
+    assert checkout.staged("01_coin").read_text() == book_before
+
+
+def test_references_out_of_the_page_lead_into_the_book(checkout):
+    plain = load_chapters(checkout.chapters_file)["02_plain"]
+    html = write_page(checkout, execute(checkout, plain, {}, scale="smoke")).read_text()
+    assert 'href="../../html/notebooks/01_coin.html#large-numbers">Theorem 1</a>' in html
+
+
+def test_the_comparison_shows_both_numbers_and_what_is_missing():
+    number = {"name": "mean", "meaning": "share of heads", "value": "0.123456"}
+    new = {"name": "new", "meaning": "a new number", "value": "inf"}
+    yours = {"parameters": {"k": 2}, "headlines": [number, new]}
+    book = {"parameters": {"k": 8}, "headlines": [number | {"value": "0.5"}]}
+    text = comparison(yours, book)
+    assert "| `k` | `2` | `8` |" in text
+    assert "| share of heads | 0.1235 | 0.5 |" in text
+    assert "| a new number | infinite | not there |" in text
+
+
+def test_panels_leave_the_executed_notebook_alone(checkout):
+    coin = load_chapters(checkout.chapters_file)["01_coin"]
+    notebook = execute(checkout, coin, coin.values("smoke"), scale="smoke").notebook
+    before = nbformat.writes(notebook)
+    paneled = with_panels(coin, notebook)
+    assert nbformat.writes(notebook) == before
+    assert len(paneled.cells) == len(notebook.cells) + 2
+
+
+def test_help_is_quick_and_names_every_command(capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main(["--help"])
+    assert end.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(f"\n    {command} " in shown for command in cli.COMMANDS)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main([command, "--help"])
+    assert end.value.code == 0
+    assert f"usage: labelaudit {command}" in capsys.readouterr().out
+
+
+def test_help_imports_nothing_of_the_book():
+    code = (
+        "import sys; from labelaudit import cli; cli.build_parser(None);"
+        " print([m for m in sys.modules if m.split('.')[0] in"
+        " ('yaml', 'nbformat', 'papermill', 'jupytext', 'numpy', 'tqdm')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_without_a_checkout_the_refusal_says_what_to_do(monkeypatch, tmp_path, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("labelaudit.book.checkout.__file__", str(tmp_path / "a" / "b" / "c.py"))
+    assert cli.main(["book"]) == 2
+    assert "clone the repository and run this command inside it" in capsys.readouterr().err

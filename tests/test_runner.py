@@ -1,0 +1,225 @@
+"""Chapters as the command runs them: pages, failures, interruptions, and the same figures twice."""
+
+import copy
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import nbformat
+import pytest
+from book_fixture import edited, make_checkout
+
+from labelaudit.book.checkout import Checkout
+from labelaudit.book.contract import load_chapters
+from labelaudit.book.runner import ChapterFailed, execute, execute_all
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(make_checkout(tmp_path_factory.mktemp("runner")))
+
+
+@pytest.fixture(scope="module")
+def coin(checkout):
+    return load_chapters(checkout.chapters_file)["01_coin"]
+
+
+@pytest.fixture(scope="module")
+def execution(checkout, coin):
+    """The coin chapter at smoke scale, executed once for all tests that only look at it."""
+    return execute(checkout, coin, coin.values("smoke"), scale="smoke")
+
+
+def command(checkout, *arguments, **options):
+    """Start `labelaudit` in a checkout, in a process of its own."""
+    call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    return subprocess.Popen(
+        [sys.executable, "-c", call, *arguments],
+        cwd=checkout.root,
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | options,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(process):
+    out, err = process.communicate(timeout=100)
+    return process.returncode, out, err
+
+
+def wait_for_kernel(checkout, run="01_coin-*"):
+    """Wait until a chapter is in the middle of its run."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if list(checkout.build.glob(f"executed/{run}/partial.ipynb")):
+            return
+        time.sleep(0.1)
+    raise AssertionError("the chapter never started")
+
+
+def kernels_below(checkout):
+    """Command lines of living kernels whose working folder lies in the checkout."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            folder = os.readlink(process / "cwd")
+            arguments = (process / "cmdline").read_text()
+        except OSError:
+            continue
+        if folder.startswith(str(checkout.root)) and "ipykernel_launcher" in arguments:
+            found.append(arguments)
+    return found
+
+
+def outputs(notebook):
+    return [copy.deepcopy(cell.get("outputs")) for cell in notebook.cells]
+
+
+def test_the_notebook_holds_the_run_and_what_made_it(execution):
+    made = execution.facts
+    assert made["parameters"]["bag_sizes"] == [2]
+    assert made["scale"] == "smoke"
+    assert made["data"] == []
+    assert any(version.startswith("numpy ") for version in made["versions"])
+    assert not any(version.startswith("torch ") for version in made["versions"])
+    [number] = made["headlines"]
+    assert number["meaning"] == "share of heads"
+    assert 0 <= float(number["value"]) <= 1
+    assert (execution.folder / "files" / "tosses.csv").is_file()
+    assert not (execution.folder / "partial.ipynb").exists()
+
+
+def test_only_values_other_than_the_papers_are_injected(execution):
+    [cell] = [c for c in execution.notebook.cells if c.id == "injected-parameters"]
+    assert cell.source.splitlines()[1:] == ["bag_sizes = [2]"]
+
+
+def test_figures_are_opaque_svg(execution):
+    pictures = [
+        output.data["image/svg+xml"]
+        for cell in execution.notebook.cells
+        for output in cell.get("outputs", [])
+        if "image/svg+xml" in output.get("data", {})
+    ]
+    assert len(pictures) == 1
+    assert "fill: #ffffff" in pictures[0]
+    assert "<dc:date>" not in pictures[0]
+
+
+def test_the_same_parameters_give_the_same_figures_and_numbers(checkout, coin, execution):
+    again = execute(checkout, coin, coin.values("smoke"), scale="smoke", fresh=True)
+    assert again.reason == "asked to"
+    assert outputs(again.notebook) == outputs(execution.notebook)
+    assert [cell.id for cell in again.notebook.cells] == [
+        cell.id for cell in execution.notebook.cells
+    ]
+
+
+def test_another_seed_gives_other_numbers(checkout, coin, execution):
+    """Otherwise the test above could not fail."""
+    other = execute(checkout, coin, coin.values("smoke") | {"seed": 2}, scale="smoke")
+    assert outputs(other.notebook) != outputs(execution.notebook)
+
+
+def test_a_failing_cell_keeps_the_partial_run_and_the_last_good_one(checkout, coin, execution):
+    good = (execution.folder / "notebook.ipynb").read_text()
+    broken = edited(checkout.source("01_coin"), "if fail:", "if True:")
+    with broken, pytest.raises(ChapterFailed) as failure:
+        execute(checkout, coin, coin.values("smoke"), scale="smoke")
+    message = str(failure.value)
+    assert "01_coin failed in cell [5]: RuntimeError: the coin is lost" in message
+    assert 'raise RuntimeError("the coin is lost")' in message
+    partial = nbformat.read(execution.folder / "partial.ipynb", as_version=4)
+    assert any("image/svg+xml" in str(cell.get("outputs")) for cell in partial.cells)
+    assert (execution.folder / "notebook.ipynb").read_text() == good
+
+
+def test_a_dead_kernel_is_reported(checkout, coin):
+    broken = edited(checkout.source("01_coin"), "if fail:", "import os; os._exit(1)\nif fail:")
+    with broken, pytest.raises(ChapterFailed, match="its kernel died"):
+        execute(checkout, coin, coin.values("smoke") | {"seed": 3}, scale="smoke")
+
+
+def test_one_failure_ends_the_others(checkout, coin):
+    slow = coin.values("smoke") | {"sleep": 120.0}
+    failing = coin.values("smoke") | {"fail": True}
+    started = time.monotonic()
+    with pytest.raises(ChapterFailed, match="the coin is lost"):
+        execute_all(
+            checkout, [(coin, slow), (coin, failing)], lambda done: None, workers=2, scale="smoke"
+        )
+    assert time.monotonic() - started < 60
+    assert kernels_below(checkout) == []
+
+
+def test_run_writes_a_page_that_stands_alone(checkout):
+    status, out, err = finished(command(checkout, "run", "01_coin", "-p", "bag_sizes", "[8]"))
+    assert status == 0, err
+    page = checkout.root / out.splitlines()[-1]
+    html = page.read_text()
+    assert page.with_suffix(".ipynb").is_file()
+    assert page.parent.parent == checkout.build / "runs"
+    assert not re.search(r'<(?:script|img)[^>]* src="(?!data:)', html)
+    assert not re.search(r'<link[^>]*rel="stylesheet"', html)
+    assert "Theorem 1" in html
+    assert "{glue:" not in html and "{prf:" not in html
+    assert "How this page was made" in html
+    assert "bag_sizes=[8]" in html
+    again = finished(command(checkout, "run", "01_coin", "-p", "bag_sizes", "[8]"))
+    assert again[1].splitlines() == ["01_coin: up to date", out.splitlines()[-1]]
+
+
+def test_a_refusal_comes_before_any_work_with_status_two(checkout):
+    before = sorted(checkout.build.rglob("*"))
+    status, out, err = finished(command(checkout, "run", "01_coin", "-p", "bagsizes", "[8]"))
+    assert (status, out) == (2, "")
+    assert err == "labelaudit: 01_coin has no parameter 'bagsizes'; did you mean 'bag_sizes'?\n"
+    assert sorted(checkout.build.rglob("*")) == before
+
+
+def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
+    checkout = Checkout(make_checkout(tmp_path))
+    process = command(checkout, "run", "01_coin", "-p", "sleep", "300")
+    wait_for_kernel(checkout)
+    assert kernels_below(checkout)
+    process.send_signal(signal.SIGINT)
+    status, _, err = finished(process)
+    assert (status, err) == (130, "labelaudit: interrupted\n")
+    assert kernels_below(checkout) == []
+    assert not (checkout.build / "runs").exists()
+
+
+def test_a_killed_run_leaves_nothing_in_the_way_of_the_next(tmp_path):
+    checkout = Checkout(make_checkout(tmp_path))
+    process = command(checkout, "run", "01_coin", "-p", "sleep", "5")
+    wait_for_kernel(checkout)
+    process.kill()
+    process.communicate()
+    status, _, err = finished(command(checkout, "run", "01_coin", "-p", "sleep", "5"))
+    assert status == 0, err
+
+
+def test_two_equal_runs_at_once_share_the_work_with_an_empty_home(tmp_path):
+    checkout = Checkout(make_checkout(tmp_path / "book"))
+    (tmp_path / "home").mkdir()
+    home = {"HOME": str(tmp_path / "home")}
+    pair = [command(checkout, "run", "01_coin", "--scale", "smoke", **home) for _ in range(2)]
+    results = [finished(process) for process in pair]
+    assert [status for status, _, _ in results] == [0, 0], results
+    assert sorted("first run" in out for _, out, _ in results) == [False, True]
+    assert len({out.splitlines()[-1] for _, out, _ in results}) == 1
+
+
+def test_an_unwritable_build_folder_is_one_clear_line(tmp_path):
+    checkout = Checkout(make_checkout(tmp_path))
+    checkout.build.write_text("a file where a folder should be")
+    status, _, err = finished(command(checkout, "run", "02_plain"))
+    assert status == 1
+    assert err.startswith("labelaudit: ") and "_build" in err and err.count("\n") == 1
