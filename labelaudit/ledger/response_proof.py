@@ -68,7 +68,7 @@ def any_number_of_examples(
                     tried += 1
     return Finding(
         "holds" if agree else "false",
-        evidence=f"Equal as fractions in all {tried} cases, and so is EAdv for eta in {{1/5, 1/2}}: "
+        evidence=f"Equal as fractions in all {tried} cases, as is EAdv for eta in {{1/5, 1/2}}: "
         "the other noisy labels are independent of y_i given x. (The last line of the printed "
         "proof writes EAdv_1 where the individual advantage is meant.)",
         searched=f"m up to {search.pick(3, 4)}, four flip probabilities, priors in {{1/10, 2/5, "
