@@ -104,8 +104,8 @@ def proper_losses(search: Search, mean: Fraction = Fraction(2), outcome: int = 2
         "holds" if 0 < mean < 1 and value >= 0 else "false",
         evidence="Take A = 2, a value a noisy proportion can have. Then l(p, 2) = -2 ln p + "
         "ln(1-p) falls without bound as p tends to 1, so it has no minimiser, and l(9/10, 2) = "
-        f"{value:.4f} is negative although losses are to take values in R+. Squared error is proper for every A "
-        "of finite variance.",
+        f"{value:.4f} is negative although losses are to take values in R+. Squared error "
+        "is proper for every A of finite variance.",
         searched="derivatives in sympy; one exact case",
         mended="Cross entropy has its unique minimiser at E(A) whenever 0 < E(A) < 1, whatever "
         "values A takes, which is all Theorem D.1 uses if 0 < h*(B) < 1; it is nonnegative only "
