@@ -13,7 +13,7 @@ from math import exp, factorial, floor, sqrt
 import numpy as np
 from scipy import stats
 
-from labelaudit.ledger.aggregation_tools import differences
+from labelaudit.ledger.aggregation_tools import bessel_spread, differences
 from labelaudit.ledger.exact import HALF, poisson_binomial
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
 from labelaudit.ledger.translated_poisson import (
@@ -44,12 +44,16 @@ def moves_of_rest(eta: tuple[Fraction, ...]) -> list[Fraction]:
 )
 def lemma(search: Search, constant: float = 9.0) -> Finding:
     """Lemma A.10: compare with the sharp form, twice the largest mass of Sigma1."""
+    grid = np.geomspace(1e-6, 1e6, 10001)
+    confirm(np.all(np.sqrt(grid) * bessel_spread(1, grid) <= 0.93765), "and its constant")
     worst, tried = 0.0, 0
     for eta in random_bags(search):
         if total_variance(eta) >= 1:
             rest, law = count_law(eta[1:]), count_law(eta)
             moves = abs(np.append(rest, 0) - np.append(0, rest))
-            worst = max(worst, moves[law > 0].sum() * sqrt(total_variance(eta[1:])))
+            variance = total_variance(eta[1:])
+            confirm(moves.sum() <= bessel_spread(1, variance) + 1e-12, "the Bessel bound")
+            worst = max(worst, moves[law > 0].sum() * sqrt(variance))
             tried += 1
     for size in search.pick((10, 1000), (5, 10, 100, 1000, 10**4, 10**5, 10**6)):
         for p in (0.5, 0.3, 0.05, 1e-2, 1e-3, 1e-4):

@@ -259,9 +259,9 @@ def explicit_bound(search: Search, constant: float = 9.0) -> Finding:
     1322,
     "with b = (k-1)mu/2: P(f1-f2 = Omega(sqrt(mu/k))) <= k exp(-Theta(k mu))",
     chapter=CHAPTER,
-    mutants=[{"prefactor": 1}],
+    mutants=[{"extra": 1}],
 )
-def prefactor_slip(search: Search, prefactor: int = 0) -> Finding:
+def lost_one(search: Search, extra: int = 0) -> Finding:
     """The bound it quotes has k + 1; the difference hides in the exponent's constant."""
     sizes = np.unique(np.geomspace(2, search.pick(1e4, 1e7), 4000).astype(int)).astype(float)
     for mu in (1e-4, 1e-3, 0.01, 0.1, 0.25):
@@ -273,11 +273,11 @@ def prefactor_slip(search: Search, prefactor: int = 0) -> Finding:
         confirm(np.all(exponent >= 0.03 * k * mu), "c2 = 0.03 with the factor k + 1")
         confirm(np.all(exponent - np.log1p(1 / k) >= 0.01 * k * mu), "0.01 with the factor k")
     return Finding(
-        "holds" if prefactor == 1 else "misprint",
+        "holds" if extra == 1 else "misprint",
         evidence="The explicit bound above it has the factor k+1, and so has the theorem this line "
         "is to conclude; the line has k, and an event '= Omega(...)' where '> c1 sqrt(mu/k)' is "
         "meant. Nothing is lost: for k mu >= 4 the factor k+1 goes with exp(-0.03 k mu), the "
         "factor k with exp(-0.01 k mu), both with c1 = 27.",
-        searched=f"k from 2 to {sizes[-1]:g} with k mu >= 4, mu from 1e-4 to 1/4",
+        searched=f"read closely, and k from 2 to {sizes[-1]:g} with k mu >= 4, mu from 1e-4 to 1/4",
         mended="P(f1-f2 > c1 sqrt(mu/k)) <= (k+1) exp(-c2 k mu), with c1 = 27 and c2 = 0.03.",
     )
