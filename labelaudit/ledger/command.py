@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +28,14 @@ def add_parser(subparsers: Any) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Print each statement as its check ends, then the totals; write the JSON last."""
     from labelaudit import ledger
-    from labelaudit.cli import Refusal
 
     try:
         selected = ledger.select(arguments.only)
-    except ValueError as unknown:
-        raise Refusal(str(unknown)) from unknown
-    if arguments.json is not None and not _writable(arguments.json):
-        raise Refusal(f"cannot write {arguments.json}: name a file in a folder that exists")
+        if arguments.json is not None and not _writable(arguments.json):
+            raise ValueError(f"cannot write {arguments.json}: name a file in a folder that exists")
+    except ValueError as refusal:
+        print(f"labelaudit: {refusal}", file=sys.stderr)
+        return 2
     entries = []
     for row in selected:
         entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))
