@@ -1,8 +1,9 @@
 """The `labelaudit` command.
 
 Each command lives in the module that does the work, behind `add_parser(subparsers)`; a command's
-parser sets `run`, a function from the parsed arguments to an exit status. A module is imported
-only when one of its commands is called, so that `labelaudit --help` answers at once.
+parser sets `run`, a function from the parsed arguments to an exit status, which raises a `Refusal`
+to end with a plain line. A module is imported only when one of its commands is called, so that
+`labelaudit --help` answers at once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from labelaudit.refusal import Refusal
+
 # command: the module that offers its parser, and one line for the list of commands
 COMMANDS = {
     "chapters": ("labelaudit.book.commands", "list the chapters, their parameters and their cost"),
@@ -19,15 +22,6 @@ COMMANDS = {
     "book": ("labelaudit.book.commands", "run what is out of date and build the site"),
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
 }
-
-
-class Refusal(Exception):
-    """Ends a command with its message on the terminal, no traceback, and an exit status.
-
-    Status 2 says that nothing was run; a subclass sets 1 where something ran and failed.
-    """
-
-    status = 2
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +37,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("labelaudit: interrupted", file=sys.stderr)
         return 130
+    except ModuleNotFoundError as error:
+        print(f"labelaudit: {_missing(error)}", file=sys.stderr)
+        return 1
     except OSError as error:
         print(f"labelaudit: {error}", file=sys.stderr)
         return 1
@@ -64,6 +61,12 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
         for name, (_, summary) in COMMANDS.items():
             subparsers.add_parser(name, help=summary)
     return parser
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    if (error.name or "labelaudit").startswith("labelaudit"):
+        raise error
+    return f"this needs {error.name}, which is not installed; pip install 'labelaudit[book,train]'"
 
 
 def _version() -> str:

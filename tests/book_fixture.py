@@ -21,7 +21,12 @@ CONFIG = {
 TOC = {
     "format": "jb-book",
     "root": "book/index",
-    "chapters": [{"file": "notebooks/01_coin"}, {"file": "notebooks/02_plain"}],
+    "parts": [
+        {
+            "numbered": True,
+            "chapters": [{"file": "notebooks/01_coin"}, {"file": "notebooks/02_plain"}],
+        }
+    ],
 }
 CHAPTERS = {
     "01_coin": {
@@ -170,7 +175,12 @@ PLAIN = (
     + """
 # Plain
 
-By {prf:ref}`large-numbers`, all is well.
+By {prf:ref}`large-numbers`, [all](../book/index.md) is well.
+
+```{prf:definition} Sum
+:label: sum
+Two is one and one.
+```
 
 ```{code-cell} ipython3
 :tags: [parameters, remove-cell]

@@ -44,7 +44,7 @@ def test_pages_carry_their_panels(checkout):
     assert "How this page was made" in html
     assert "Run this chapter" in html
     assert "Your run against the book" not in html
-    assert "Theorem 1" in html
+    assert "Theorem 1.1" in html
     assert 'alt="A line that settles near the bias as tosses accumulate."' in html
 
 
@@ -119,7 +119,9 @@ def test_a_run_with_other_parameters_is_set_beside_the_book(checkout):
 def test_references_out_of_the_page_lead_into_the_book(checkout):
     plain = load_chapters(checkout.chapters_file)["02_plain"]
     html = write_page(checkout, execute(checkout, plain, {}, scale="smoke")).read_text()
-    assert 'href="../../html/notebooks/01_coin.html#large-numbers">Theorem 1</a>' in html
+    assert 'href="../../html/notebooks/01_coin.html#large-numbers">Theorem 1.1</a>' in html
+    assert '<a href="../../html/book/index.html">all</a>' in html
+    assert "Definition 2.1" in html, "the page keeps its chapter's number"
 
 
 def test_the_comparison_shows_both_numbers_and_what_is_missing():

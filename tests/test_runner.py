@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 from book_fixture import edited, make_checkout
 
+from labelaudit.book import glue
 from labelaudit.book.checkout import Checkout
 from labelaudit.book.contract import load_chapters
 from labelaudit.book.runner import ChapterFailed, execute, execute_all
@@ -126,6 +128,12 @@ def test_another_seed_gives_other_numbers(checkout, coin, execution):
     """Otherwise the test above could not fail."""
     other = execute(checkout, coin, coin.values("smoke") | {"seed": 2}, scale="smoke")
     assert outputs(other.notebook) != outputs(execution.notebook)
+
+
+@pytest.mark.parametrize("value", [[1, 2], np.arange(3), None, {"a": 1}])
+def test_glue_refuses_what_prose_cannot_quote(value):
+    with pytest.raises(TypeError, match="cannot glue 'x'"):
+        glue("x", value)
 
 
 def test_a_failing_cell_keeps_the_partial_run_and_the_last_good_one(checkout, coin, execution):

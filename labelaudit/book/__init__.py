@@ -35,7 +35,7 @@ def headline(name: str, value: float, meaning: str) -> None:
 def _store(name: str, value: Any, metadata: dict[str, Any]) -> None:
     from IPython.display import display
 
-    plain = value.item() if hasattr(value, "item") else value
+    plain = value.item() if getattr(value, "ndim", None) == 0 else value
     if not isinstance(plain, (bool, int, float, str)):
         raise TypeError(f"cannot glue {name!r}: {value!r} is not a number or a piece of text")
     metadata |= {"scrapbook": {"name": name, "mime_prefix": _HIDDEN}}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from labelaudit.cli import Refusal
+from labelaudit.refusal import Refusal
 
 # Set when the build is interrupted or has failed: whatever waits, or is about to start, gives up.
 cancelled = threading.Event()
@@ -122,7 +122,7 @@ def locked(path: Path, what: str) -> Iterator[None]:
 def write_atomically(path: Path, text: str) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new, never half."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
     try:
         temporary.write_text(text, encoding="utf-8")
         os.replace(temporary, path)

@@ -148,7 +148,8 @@ def build_book(arguments: argparse.Namespace) -> int:
 
     started = time.monotonic()
     listed = chapters_in_toc(checkout, load_chapters(checkout.chapters_file))
-    work = [(chapter, chapter.values(arguments.scale)) for chapter in listed]
+    longest_first = sorted(listed, key=lambda chapter: -chapter.seconds[arguments.scale])
+    work = [(chapter, chapter.values(arguments.scale)) for chapter in longest_first]
     workers = max(1, min(arguments.workers, len(work)))
     with locked(checkout.build / "book.lock", "building the book"):
         executions = execute_all(checkout, work, _report, workers=workers, **_options(arguments))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labelaudit.cli import Refusal
+from labelaudit.refusal import Refusal
 
 SCALES = ("smoke", "laptop", "paper")
 

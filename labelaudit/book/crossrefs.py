@@ -50,6 +50,14 @@ def find_page(site: Path, page: str) -> tuple[str, str]:
     return f"{page}.html", _text(title[1]) if title else _words(posixpath.basename(page))
 
 
+def chapter_number(site: Path, chapter: str) -> int:
+    """The number a chapter has in the built book; 0 where there is none."""
+    file = site / "notebooks" / f"{chapter}.html"
+    html = file.read_text(encoding="utf-8") if file.is_file() else ""
+    number = re.search(r'<h1><span class="section-number">(\d+)\.', html)
+    return int(number[1]) if number else 0
+
+
 def find_label(site: Path, label: str) -> tuple[str, str]:
     """A label's address in the site, and the number or heading it goes by there."""
     anchor = re.compile(rf'id="{re.escape(label.lower().replace("_", "-"))}"', re.IGNORECASE)
@@ -71,4 +79,5 @@ def _words(name: str) -> str:
 
 
 def _text(html: str) -> str:
+    html = re.sub(r'<span class="section-number">.*?</span>', "", html)
     return " ".join(unescape(re.sub(r"<[^>]*>", "", html)).split())

@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,7 @@ print(_json.dumps(_facts))
 """
 
 _running: set[BookKernel] = set()
+_settings_lock = threading.Lock()
 
 
 class BookKernel(AsyncKernelManager):
@@ -80,7 +82,8 @@ def started_kernel(checkout: Checkout, folder: Path, threads: int) -> Iterator[B
 
 
 def _environment(checkout: Checkout, threads: int) -> dict[str, str]:
-    settings = _settings(checkout)
+    with _settings_lock:
+        settings = _settings(checkout)
     path = [str(checkout.package.parent), os.environ.get("PYTHONPATH", "")]
     limits = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
     return {f"{limit}_THREADS": str(threads) for limit in limits} | {

@@ -18,11 +18,11 @@ import nbformat
 import yaml
 
 from labelaudit.book.checkout import Checkout, locked, write_atomically
-from labelaudit.book.crossrefs import SITE, find_page
+from labelaudit.book.crossrefs import SITE, chapter_number, find_page
 from labelaudit.book.key import digest
 from labelaudit.book.panel import with_panels
 from labelaudit.book.runner import Execution
-from labelaudit.book.site import jupyter_book
+from labelaudit.book.site import copy_files, jupyter_book
 
 REFERENCES = """\
 ```{rubric} References
@@ -46,11 +46,10 @@ def write_page(checkout: Checkout, execution: Execution) -> Path:
         made_from = digest([text, (checkout.root / "_config.yml").read_text(encoding="utf-8")])
         if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == made_from:
             return page
-        html = _build(checkout, checkout.build / "pages" / folder.name, chapter, text)
+        html = _build(checkout, execution, text)
         write_atomically(folder / f"{chapter}.ipynb", text)
         write_atomically(page, html)
-        if any((execution.folder / "files").iterdir()):
-            shutil.copytree(execution.folder / "files", folder / chapter, dirs_exist_ok=True)
+        copy_files(execution, folder / chapter)
         write_atomically(stamp, made_from)
     return page
 
@@ -64,18 +63,38 @@ def book_facts(checkout: Checkout, chapter: str) -> dict[str, Any] | None:
     return notebook.metadata["labelaudit"]
 
 
-def _build(checkout: Checkout, project: Path, chapter: str, notebook: str) -> str:
+def _build(checkout: Checkout, execution: Execution, notebook: str) -> str:
+    """Render a notebook in a project of its own, and give the page as one piece of HTML."""
+    chapter = execution.chapter.id
+    project = checkout.build / "pages" / execution.folder.name
     shutil.rmtree(project, ignore_errors=True)
     alone = nbformat.writes(_standing_alone(checkout, chapter, notebook))
     write_atomically(project / "notebooks" / f"{chapter}.ipynb", alone)
-    write_atomically(project / "_toc.yml", f"format: jb-book\nroot: notebooks/{chapter}\n")
+    _write_contents(project, chapter, chapter_number(checkout.site, chapter))
     write_atomically(project / "_config.yml", yaml.safe_dump(_config(checkout)))
+    copy_files(execution, project / "notebooks" / chapter)
     (project / "book").symlink_to(checkout.root / "book", target_is_directory=True)
     try:
-        html = jupyter_book(project, project / "out", strict=False)
-        return inlined(html / "notebooks" / f"{chapter}.html")
+        site = jupyter_book(project, project / "out", strict=False)
+        html = inlined(site / "notebooks" / f"{chapter}.html")
     finally:
         shutil.rmtree(project, ignore_errors=True)
+    # Files a chapter offers for download lie in a folder beside the page.
+    return re.sub(r'href="[./]*_downloads/\w+/', f'href="{chapter}/', html)
+
+
+def _write_contents(project: Path, chapter: str, number: int) -> None:
+    """A table of contents with empty chapters before this one, so that it has the book's number."""
+    page = {"file": f"notebooks/{chapter}"}
+    contents: dict[str, Any] = {"format": "jb-book", "root": page["file"]}
+    if number:
+        empty = ["index", *(f"empty{before}" for before in range(1, number))]
+        for name in empty:
+            write_atomically(project / f"{name}.md", f"# {name}\n")
+        before = [{"file": name} for name in empty[1:]]
+        contents["root"] = empty[0]
+        contents["parts"] = [{"numbered": True, "chapters": [*before, page]}]
+    write_atomically(project / "_toc.yml", yaml.safe_dump(contents))
 
 
 def _standing_alone(checkout: Checkout, chapter: str, text: str) -> nbformat.NotebookNode:
@@ -108,7 +127,8 @@ def _config(checkout: Checkout) -> dict[str, Any]:
     config["only_build_toc_files"] = True
     sphinx = config.setdefault("sphinx", {}).setdefault("config", {})
     sphinx["html_sidebars"] = {"**": []}
-    sphinx.setdefault("html_theme_options", {})["use_download_button"] = False
+    theme = sphinx.setdefault("html_theme_options", {})
+    theme |= {"use_download_button": False, "show_prev_next": False}
     sphinx["book_site"] = str(checkout.site)
     listed = sphinx if "extensions" in sphinx else config["sphinx"]
     name = "extensions" if "extensions" in sphinx else "extra_extensions"
@@ -154,7 +174,9 @@ def _with_data(style: Path) -> str:
 
     def data(match: re.Match[str]) -> str:
         path = style.parent / match["address"].split("?")[0].split("#")[0]
-        return f"url({_data_address(path)})" if path.is_file() else match[0]
+        # Every browser takes the compressed font, which each style sheet names first.
+        wanted = path.is_file() and path.suffix != ".ttf"
+        return f"url({_data_address(path)})" if wanted else match[0]
 
     def imported(match: re.Match[str]) -> str:
         path = style.parent / match["address"]

@@ -84,7 +84,8 @@ def made_panel(chapter: Chapter, made: Mapping[str, Any]) -> str:
         "How this page was made",
         "dropdown note how-this-page-was-made",
         *([_table(header, parameters)] if parameters else ["The chapter has no parameters."]),
-        "\n".join(f"- **{name}**: {fact}" for name, fact in facts.items()),
+        "Made with:",
+        "\n".join(f"- {name}: {fact}" for name, fact in facts.items()),
     )
 
 
@@ -100,10 +101,10 @@ def comparison(made: Mapping[str, Any], book: Mapping[str, Any]) -> str:
         [number["meaning"], _number(number["value"]), theirs.get(number["name"], "not there")]
         for number in made["headlines"]
     ]
-    tables = [_table(["parameter", "yours", "the book's"], changed)]
+    parts = ["You changed:", _table(["parameter", "yours", "the book's"], changed)]
     if numbers:
-        tables.append(_table(["number", "yours", "the book's"], numbers))
-    return _box("Your run against the book's", "important your-run", *tables)
+        parts += ["It comes to:", _table(["number", "yours", "the book's"], numbers)]
+    return _box("Your run against the book's", "important your-run", *parts)
 
 
 def _insert_below_title(notebook: nbformat.NotebookNode, text: str) -> None:

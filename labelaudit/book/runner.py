@@ -27,7 +27,7 @@ from labelaudit.book.checkout import Checkout, cancelled, locked, write_atomical
 from labelaudit.book.contract import Chapter
 from labelaudit.book.kernel import FACTS, cancel_everything, read_facts, started_kernel
 from labelaudit.book.key import data_read, ingredients, run_name
-from labelaudit.cli import Refusal
+from labelaudit.refusal import Refusal
 
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)

@@ -24,7 +24,7 @@ from labelaudit.book.contract import Chapter, ContractError, check_source
 from labelaudit.book.key import digest, digest_of_files, package_digest
 from labelaudit.book.panel import with_panels
 from labelaudit.book.runner import Execution
-from labelaudit.cli import Refusal
+from labelaudit.refusal import Refusal
 
 
 class SiteFailed(Refusal):
@@ -60,7 +60,7 @@ def stage(checkout: Checkout, executions: Sequence[Execution]) -> None:
         stale.unlink()
         shutil.rmtree(stale.with_suffix(""), ignore_errors=True)
     for execution in executions:
-        _copy_files(execution, folder / "notebooks" / execution.chapter.id)
+        copy_files(execution, folder / "notebooks" / execution.chapter.id)
     if not (folder / "book").exists():
         (folder / "book").symlink_to(Path("..", "..", "book"), target_is_directory=True)
 
@@ -143,7 +143,7 @@ def _inputs(checkout: Checkout) -> str:
     return digest(files | {"package": package_digest(checkout), "lock": lock})
 
 
-def _copy_files(execution: Execution, target: Path) -> None:
+def copy_files(execution: Execution, target: Path) -> None:
     """Put what a chapter wrote, such as the table behind a figure, beside its page."""
     source = execution.folder / "files"
     shutil.rmtree(target, ignore_errors=True)
