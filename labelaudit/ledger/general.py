@@ -105,6 +105,9 @@ def gap_dependent_extension(search: Search, high: float = 0.5) -> Finding:
                 gain = exact.two_point_advantage(low, top, weight, k)[2]
                 bound = np.exp(-3.49 * mu * beta**2 * (k - 1))
                 confirm(gain <= bound, "EAdv <= exp(-3.49 mu beta^2 (k-1))")
+    for beta, k in product((0.1, 0.4), (10, 100, search.pick(400, 1000))):
+        rare = exact.two_point_advantage(0.0, 0.5 - beta, 1 / k, k)[2]
+        confirm(rare >= (0.5 - beta) / (np.e * k), "a rare doubtful label keeps EAdv of order 1/k")
     if min(below) < 1:
         return Finding("holds", f"EAdv falls fast: {gains}.", searched)
     limit = 0.5 * half_or_nothing(0.5, far) * far**0.5
@@ -117,7 +120,8 @@ def gap_dependent_extension(search: Search, high: float = 0.5) -> Finding:
         f"exponential bound. In fact sqrt(k) EAdv = {limit:.4f} at k = {far}.",
         searched,
         "If |eta(x) - 1/2| >= beta almost surely then EAdv <= exp(-3.49 mu beta^2 (k-1)); the gap "
-        "must be in eta, not in p, and the factor mu cannot be dropped.",
+        "must be in eta, not in p. The factor mu cannot be dropped: with eta = 1/2-beta for one "
+        "example in k and 0 for the others, EAdv >= (1/2-beta)/(e k).",
     )
 
 

@@ -185,7 +185,7 @@ def worked_data_set(search: Search) -> Finding:
         "unchecked",
         "The data set is not named and its priors are not published. It is neither synthetic law: "
         f"Theorem 3.5 gives {uniform:.4f} for uniform eta and {skewed:.2g} for Beta(2, 30) at "
-        "epsilon = 1, so it must be one of the two real data sets. A check needs eta from the "
-        "paper's network trained on the full data (KDD12, most likely).",
+        "epsilon = 1, so presumably one of the two real data sets is meant. A check needs eta from "
+        "the paper's network trained on that data in full (KDD12, most likely).",
         "the two synthetic laws, by quadrature",
     )
