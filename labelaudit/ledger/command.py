@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
+
+from labelaudit.refusal import Refusal
 
 
 def add_parser(subparsers: Any) -> None:
@@ -31,11 +32,10 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     try:
         selected = ledger.select(arguments.only)
-        if arguments.json is not None and not _writable(arguments.json):
-            raise ValueError(f"cannot write {arguments.json}: name a file in a folder that exists")
-    except ValueError as refusal:
-        print(f"labelaudit: {refusal}", file=sys.stderr)
-        return 2
+    except ValueError as unknown:
+        raise Refusal(str(unknown)) from unknown
+    if arguments.json is not None and not _writable(arguments.json):
+        raise Refusal(f"cannot write {arguments.json}: name a file in a folder that exists")
     entries = []
     for row in selected:
         entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))

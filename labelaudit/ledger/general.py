@@ -120,8 +120,8 @@ def gap_dependent_extension(search: Search, high: float = 0.5) -> Finding:
         f"exponential bound. In fact sqrt(k) EAdv = {limit:.4f} at k = {far}.",
         searched,
         "If |eta(x) - 1/2| >= beta almost surely then EAdv <= exp(-3.49 mu beta^2 (k-1)); the gap "
-        "must be in eta, not in p. The factor mu cannot be dropped: with eta = 1/2-beta for one "
-        "example in k and 0 for the others, EAdv >= (1/2-beta)/(e k).",
+        "must be in eta, not in p. The factor mu cannot be dropped: if eta = 1/2-beta with "
+        "probability 1/k and 0 otherwise, EAdv >= (1/2-beta)/(e k).",
     )
 
 
