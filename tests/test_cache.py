@@ -62,6 +62,13 @@ def test_parameters_have_executions_of_their_own(checkout):
     assert run(checkout).reason == run(checkout, seed=2).reason == ""
 
 
+def test_scales_with_the_same_values_share_one_run_but_not_its_name(checkout):
+    run(checkout)
+    shared = execute(checkout, plain(checkout), {"seed": 1}, scale="laptop")
+    assert shared.reason == ""
+    assert shared.facts["scale"] == "laptop"
+
+
 def test_a_changed_parameter_is_an_ingredient_even_in_the_same_folder(checkout):
     chapter = plain(checkout)
     one, two = (ingredients(checkout, chapter, {"seed": seed})["parameters"] for seed in (1, 2))

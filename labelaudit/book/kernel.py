@@ -7,14 +7,12 @@ start-up files cannot change a page, and figures come out the same, as SVG on wh
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
@@ -36,13 +34,14 @@ savefig.facecolor: white
 """
 # Runs in the chapter's kernel after its last cell, so it can name what the chapter really used.
 FACTS = """\
-import json as _json, platform as _platform, sys as _sys
+import json as _json, os as _os, platform as _platform, sys as _sys
 from importlib import metadata as _metadata
 _names = ["labelaudit", "numpy", "scipy", "numba", "matplotlib", "pandas", "scikit-learn", "torch"]
 _modules = {"scikit-learn": "sklearn"}
 _versions = [f"{_name} {_metadata.version(_name)}" for _name in _names
              if _modules.get(_name, _name) in _sys.modules]
-_facts = {"versions": ["python " + _platform.python_version(), *_versions], "device": "CPU"}
+_facts = {"versions": ["python " + _platform.python_version(), *_versions],
+          "device": f"CPU ({_platform.machine()}, {_os.cpu_count()} cores)"}
 if "torch" in _sys.modules and _sys.modules["torch"].cuda.is_available():
     _facts["device"] = _sys.modules["torch"].cuda.get_device_name()
 print(_json.dumps(_facts))
@@ -125,8 +124,3 @@ def _settings(checkout: Checkout) -> Path:
             capture_output=True,
         )
     return settings
-
-
-def read_facts(output: str) -> dict[str, Any]:
-    """What the facts cell printed: the versions and the device the chapter used."""
-    return json.loads(output)

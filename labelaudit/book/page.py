@@ -155,15 +155,16 @@ def inlined(page: Path) -> str:
 
     def style(match: re.Match[str]) -> str:
         path = local(match["address"])
-        if path is None or "stylesheet" not in match[0]:
-            return "" if path is not None else match[0]
-        return f"<style>{_with_data(path)}</style>"
+        if path is None:
+            return match[0]
+        # Preloads and icons are links to files as well; a page alone can do without them.
+        return f"<style>{_with_data(path)}</style>" if "stylesheet" in match[0] else ""
 
     def picture(match: re.Match[str]) -> str:
         path = local(match["address"])
-        return match[0] if path is None else f'{match["name"]}="{_data_address(path)}"'
+        return match[0] if path is None else f'src="{_data_address(path)}"'
 
-    html = re.sub(r'(?P<name>src)="(?P<address>[^"]+\.(?:svg|png|jpe?g|gif))"', picture, html)
+    html = re.sub(r'src="(?P<address>[^"]+\.(?:svg|png|jpe?g|gif))"', picture, html)
     html = re.sub(r'<link[^>]*href="(?P<address>[^"]+)"[^>]*>', style, html)
     element = r'<script(?P<before>[^>]*?) src="(?P<address>[^"]+)"(?P<after>[^>]*)>\s*</script>'
     return re.sub(element, script, html)

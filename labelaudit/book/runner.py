@@ -7,6 +7,7 @@ in `partial.ipynb`. The ingredients that made it are stored inside, so no other 
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shutil
@@ -25,7 +26,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from labelaudit.book.checkout import Checkout, cancelled, locked, write_atomically
 from labelaudit.book.contract import Chapter
-from labelaudit.book.kernel import FACTS, cancel_everything, read_facts, started_kernel
+from labelaudit.book.kernel import FACTS, cancel_everything, started_kernel
 from labelaudit.book.key import data_read, ingredients, run_name
 from labelaudit.refusal import Refusal
 
@@ -103,6 +104,8 @@ def execute(
         notebook = _stored(folder)
         reason = "asked to" if fresh else _what_changed(notebook, key)
         if notebook is not None and not reason:
+            # Where two scales have the same values, one execution serves both.
+            notebook.metadata["labelaudit"]["scale"] = scale
             return Execution(chapter, folder, notebook)
         made = {
             "chapter": chapter.id,
@@ -160,7 +163,7 @@ def _run(
     os.replace(files, folder / "files")
     text = nbformat.writes(notebook)
     write_atomically(folder / "notebook.ipynb", text)
-    partial.unlink()
+    partial.unlink(missing_ok=True)
     # What is returned now must be what a later build reads back, to the last bit.
     return nbformat.reads(text, as_version=4)
 
@@ -181,7 +184,8 @@ def _prepared(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
 def _finish(notebook: nbformat.NotebookNode, made: dict[str, Any]) -> None:
     """Take out all that differs between equal runs, and store what made this one."""
     facts = notebook.cells.pop()
-    made |= read_facts(facts.outputs[0]["text"])
+    [printed] = [output["text"] for output in facts.outputs if output.get("name") == "stdout"]
+    made |= json.loads(printed)
     made["headlines"] = _headlines(notebook)
     notebook.metadata.pop("papermill", None)
     for cell in notebook.cells:

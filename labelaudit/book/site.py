@@ -92,7 +92,8 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
     html = output / "_build" / "html"
     if done.returncode and (strict or not html.is_dir()):
         said = _what_sphinx_said(done.stderr or done.stdout, source)
-        raise SiteFailed(f"the site has warnings, so nothing of it is published:\n{said}")
+        what = "Sphinx warns, so the last good site stays" if strict else "Sphinx made no page"
+        raise SiteFailed(f"{what}:\n{said}")
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
 
