@@ -192,6 +192,12 @@ def test_a_refusal_comes_before_any_work_with_status_two(checkout):
     assert sorted(checkout.build.rglob("*")) == before
 
 
+def test_a_parameter_given_twice_is_refused(checkout):
+    twice = ["-p", "seed", "1", "-p", "seed", "2"]
+    status, _, err = finished(command(checkout, "run", "01_coin", *twice))
+    assert (status, err) == (2, "labelaudit: seed is given twice\n")
+
+
 def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
     checkout = Checkout(make_checkout(tmp_path))
     process = command(checkout, "run", "01_coin", "-p", "sleep", "300")

@@ -122,9 +122,7 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     """Run one chapter with the reader's parameters, and say where the page is."""
     checkout = find_checkout()
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    overrides = {name: parse_value(name, text) for name, text in arguments.parameter}
-    _absolute_paths(chapter, overrides)
-    parameters = chapter.resolve(arguments.scale, overrides)
+    parameters = chapter.resolve(arguments.scale, _overrides(chapter, arguments.parameter))
     check_source(chapter, checkout.source(chapter.id))
 
     from labelaudit.book.page import write_page
@@ -154,6 +152,7 @@ def build_book(arguments: argparse.Namespace) -> int:
     with locked(checkout.build / "book.lock", "building the book"):
         executions = execute_all(checkout, work, _report, workers=workers, **_options(arguments))
         stage(checkout, executions)
+        print("making the pages", flush=True)
         built = build_site(checkout)
     state = "built" if built else "is up to date"
     print(f"the site {state} ({time.monotonic() - started:.0f} s)")
@@ -166,12 +165,18 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {"scale": arguments.scale, "fresh": arguments.fresh, "progress": watched}
 
 
-def _absolute_paths(chapter: Chapter, overrides: dict[str, Any]) -> None:
-    """A reader names files from where they stand; the chapter runs somewhere else."""
-    for name, value in overrides.items():
+def _overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
+    """The reader's own values, as YAML; files are named from where the reader stands."""
+    overrides: dict[str, Any] = {}
+    for name, text in given:
+        if name in overrides:
+            raise ContractError(f"{name} is given twice")
+        value = parse_value(name, text)
         parameter = chapter.parameters.get(name)
         if parameter and parameter.type == "path" and isinstance(value, str) and value:
-            overrides[name] = str(Path(value).expanduser().resolve())
+            value = str(Path(value).expanduser().resolve())
+        overrides[name] = value
+    return overrides
 
 
 def _report(execution: Execution) -> None:
