@@ -1,1 +1,62 @@
-"""Audit how much a release of private labels helps an attacker guess them."""
+"""Audit how much a release of private labels helps an attacker guess them.
+
+The executable companion to *Auditing Privacy Mechanisms via Label Inference Attacks*. Every
+mechanism of the paper is a noisy channel on a bag's label count, so one exact attacker serves
+them all.
+
+>>> from labelaudit import LabelProportions, additive_advantage, posterior
+>>> eta = [[0.1, 0.4, 0.7]]
+>>> posterior(eta, LabelProportions(3), [1 / 3]).round(3).tolist()
+[[0.036, 0.214, 0.75]]
+"""
+
+from labelaudit import poisson_binomial, priors
+from labelaudit.advantage import (
+    additive_advantage,
+    label_advantage,
+    multiplicative_advantage,
+    multiplicative_cdf,
+    multiplicative_quantile,
+)
+from labelaudit.attack import bayes_guess, likelihood_ratios, posterior
+from labelaudit.estimates import (
+    Estimate,
+    advantage_with_known_mates,
+    expected_advantage,
+    high_probability_advantage,
+    realised_advantage,
+)
+from labelaudit.mechanisms import (
+    CountChannel,
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    Mechanism,
+    NoRelease,
+    RandomizedResponse,
+)
+
+__all__ = [
+    "CountChannel",
+    "Estimate",
+    "GeometricProportions",
+    "LabelProportions",
+    "LaplaceProportions",
+    "Mechanism",
+    "NoRelease",
+    "RandomizedResponse",
+    "additive_advantage",
+    "advantage_with_known_mates",
+    "bayes_guess",
+    "expected_advantage",
+    "high_probability_advantage",
+    "label_advantage",
+    "likelihood_ratios",
+    "multiplicative_advantage",
+    "multiplicative_cdf",
+    "multiplicative_quantile",
+    "poisson_binomial",
+    "posterior",
+    "priors",
+    "realised_advantage",
+]

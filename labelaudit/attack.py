@@ -1,0 +1,127 @@
+"""The Bayes-optimal attacker: what a release tells about each label of its bag."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labelaudit import checks
+from labelaudit.checks import Floats
+from labelaudit.mechanisms import Mechanism, NoisyCount, NoRelease
+from labelaudit.poisson_binomial import leave_one_out
+
+# Bags at a time where a table of bags x members x counts is made.
+TABLE_ENTRIES = 4_000_000
+
+
+def likelihood_ratios(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
+    """P(release | y_i = 1, x) / P(release | y_i = 0, x) for each example: shape (n_bags, k).
+
+    All the attacker learns about label i is in this number: its log is the multiplicative
+    advantage (Definition 3.6), and times the prior odds it gives the posterior odds. It is 1
+    where the prior is exactly 0 or 1, and 0 or infinite where the label is revealed.
+
+    >>> from labelaudit import LabelProportions
+    >>> likelihood_ratios([[0.2, 0.5]], LabelProportions(2), [0.5]).round(12).tolist()
+    [[1.0, 4.0]]
+    """
+    priors = checks.priors(eta, mechanism.bag_size)
+    given = checks.release_vector(releases)
+    if given.size != priors.shape[0]:
+        raise ValueError(
+            f"there must be one release for each bag: {priors.shape[0]} bags, {given.size} releases"
+        )
+    if isinstance(mechanism, NoRelease) or mechanism.epsilon == 0:
+        mechanism.log_likelihood(given)
+        return np.ones_like(priors)
+    if isinstance(mechanism, NoisyCount):
+        from labelaudit.kernels import ratio
+
+        positions = mechanism.positions(given)
+        ratios = ratio.likelihood_ratios(priors, positions, mechanism.epsilon)
+    else:
+        ratios = _any_channel(priors, mechanism, given)
+    impossible = np.isnan(ratios[:, 0])
+    if impossible.any():
+        bag = int(np.flatnonzero(impossible)[0])
+        ones, zeros = (priors[bag] == 1).sum(), (priors[bag] == 0).sum()
+        raise ValueError(
+            f"release {given[bag]:g} of bag {bag} has probability zero under its priors "
+            f"({ones} of them are 1 and {zeros} are 0)"
+        )
+    return ratios
+
+
+def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
+    """Likelihood ratios for any mechanism that knows its likelihood, NaN where impossible."""
+    ratios = np.empty_like(eta)
+    step = max(1, TABLE_ENTRIES // mechanism.bag_size**2)
+    for start in range(0, len(eta), step):
+        part = slice(start, start + step)
+        logs = mechanism.log_likelihood(releases[part])
+        peaks = logs.max(axis=1, keepdims=True)
+        weights = np.exp(logs - np.where(np.isfinite(peaks), peaks, 0))
+        others = leave_one_out(eta[part])
+        one = np.einsum("bis,bs->bi", others, weights[:, 1:])
+        zero = np.einsum("bis,bs->bi", others, weights[:, :-1])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios[part] = one / zero
+        # Where the chance of the release is out of range for a float, logarithms still hold it.
+        faint = np.flatnonzero((np.maximum(one, zero) < 1e-200).any(axis=1))
+        if faint.size:
+            ratios[part][faint] = _in_logs(eta[part][faint], logs[faint])
+    certain = (eta == 0) | (eta == 1)
+    impossible = np.isnan(ratios) & ~certain
+    ratios[certain] = 1.0
+    ratios[impossible.any(axis=1)] = np.nan
+    return ratios
+
+
+def _in_logs(eta: Floats, logs: Floats) -> Floats:
+    """Likelihood ratios by a forward-backward pass in logarithms; NaN for impossible releases."""
+    n_bags, k = eta.shape
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one, zero = np.log(eta)[:, :, None], np.log1p(-eta)[:, :, None]
+        forward = np.full((k + 1, n_bags, k + 1), -np.inf)
+        forward[0, :, 0] = 0
+        for j in range(k):
+            forward[j + 1] = forward[j] + zero[:, j]
+            step = forward[j, :, :-1] + one[:, j]
+            forward[j + 1, :, 1:] = np.logaddexp(forward[j + 1, :, 1:], step)
+        possible = np.logaddexp.reduce(forward[k] + logs, axis=1) > -np.inf
+        ratios = np.empty_like(eta)
+        ahead = logs.copy()
+        for j in reversed(range(k)):
+            here_one = np.logaddexp.reduce(forward[j, :, :-1] + ahead[:, 1:], axis=1)
+            here_zero = np.logaddexp.reduce(forward[j] + ahead, axis=1)
+            ratios[:, j] = np.exp(here_one - here_zero)
+            moved = np.full_like(ahead, -np.inf)
+            moved[:, :-1] = ahead[:, 1:] + one[:, j]
+            ahead = np.logaddexp(ahead + zero[:, j], moved)
+    ratios[~possible] = np.nan
+    return ratios
+
+
+def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
+    """P(y_i = 1 | x, release) for each example of each bag, in the shape of `eta` (Lemma A.1).
+
+    >>> from labelaudit import LabelProportions
+    >>> posterior([[0.2, 0.5]], LabelProportions(2), [0.5]).tolist()
+    [[0.2, 0.8]]
+    """
+    ratios = likelihood_ratios(eta, mechanism, releases)
+    priors = checks.priors(eta, mechanism.bag_size)
+    with np.errstate(over="ignore", invalid="ignore"):
+        result = priors * ratios / (1 - priors + priors * ratios)
+    revealed = np.isinf(ratios) & (priors > 0)
+    return np.where(revealed, 1.0, result).reshape(np.shape(eta))
+
+
+def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> NDArray[np.int64]:
+    """The best guess of each label, 1 where its posterior is at least one half (Lemma A.1).
+
+    >>> from labelaudit import LabelProportions
+    >>> bayes_guess([[0.2, 0.5]], LabelProportions(2), [0.5]).tolist()
+    [[0, 1]]
+    """
+    return (posterior(eta, mechanism, releases) >= 0.5).astype(np.int64)

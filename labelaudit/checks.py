@@ -1,0 +1,120 @@
+"""Bad input stops at the door: each check names the offending value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+def whole_number(value: Any, name: str, least: int = 1) -> int:
+    """`value` as an int of at least `least`."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name} must be a whole number of at least {least}, not {value!r}"
+        ) from None
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if number < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {number}")
+    return number
+
+
+def real_number(value: Any, name: str, low: float, high: float) -> float:
+    """`value` as a float in [low, high]; NaN is refused."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+        wrong_type = True
+    else:
+        wrong_type = isinstance(value, str | bytes | bool)
+    if wrong_type:
+        raise TypeError(f"{name} must be a number in [{low}, {high}], not {value!r}")
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie in [{low}, {high}], not {number}")
+    return number
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """`rng` itself, if it is a numpy Generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(
+            f"rng must be a numpy.random.Generator (numpy.random.default_rng(seed)), not {rng!r}"
+        )
+    return rng
+
+
+def numbers(values: ArrayLike, name: str) -> Floats:
+    """`values` as a float64 array; anything that is not a real number is refused."""
+    try:
+        array = np.asarray(values)
+        kind = array.dtype.kind
+    except ValueError:
+        raise ValueError(f"{name} must be a rectangular array of numbers") from None
+    if kind not in "buif":
+        raise TypeError(f"{name} must be an array of real numbers, not of type {array.dtype}")
+    return np.asarray(array, dtype=np.float64)
+
+
+def _refuse_any(bad: NDArray[np.bool_], array: NDArray[Any], name: str, allowed: str) -> None:
+    if bad.any():
+        where = tuple(int(index) for index in np.argwhere(bad)[0])
+        raise ValueError(f"{name} must {allowed}, but {name}{list(where)} is {array[where]}")
+
+
+def probabilities(values: ArrayLike, name: str = "eta") -> Floats:
+    """`values` as float64, every one in [0, 1]."""
+    array = numbers(values, name)
+    _refuse_any(~((array >= 0) & (array <= 1)), array, name, "lie in [0, 1]")
+    return array
+
+
+def bags(values: Floats, bag_size: int, name: str) -> Floats:
+    """`values` with shape (n_bags, bag_size); one dimension will do where the bag size is 1."""
+    if values.ndim == 1 and bag_size == 1:
+        return values[:, None]
+    if values.ndim != 2 or values.shape[1] != bag_size:
+        also = " or (n_bags,)" if bag_size == 1 else ""
+        raise ValueError(
+            f"{name} must have shape (n_bags, {bag_size}){also} for bag size {bag_size}, "
+            f"not {values.shape}"
+        )
+    return values
+
+
+def priors(eta: ArrayLike, bag_size: int) -> Floats:
+    """`eta` as contiguous bags of probabilities."""
+    return np.ascontiguousarray(bags(probabilities(eta), bag_size, "eta"))
+
+
+def label_bags(labels: ArrayLike, bag_size: int) -> NDArray[np.int64]:
+    """`labels` as bags of 0 and 1."""
+    array = numbers(labels, "labels")
+    _refuse_any((array != 0) & (array != 1), array, "labels", "be 0 or 1")
+    return bags(array, bag_size, "labels").astype(np.int64)
+
+
+def release_vector(releases: ArrayLike, name: str = "releases") -> Floats:
+    """`releases` as a vector, one finite number for each bag."""
+    array = numbers(releases, name)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have shape (n_bags,), not {array.shape}")
+    _refuse_any(~np.isfinite(array), array, name, "be finite")
+    return array
+
+
+def grid_counts(releases: ArrayLike, scale: int, top: int, allowed: str) -> NDArray[np.int64]:
+    """Whole numbers `releases * scale`, each within 1e-9 of one of 0..top."""
+    array = release_vector(releases)
+    counts = np.rint(array * scale)
+    off = (np.abs(array * scale - counts) > 1e-9) | (counts < 0) | (counts > top)
+    _refuse_any(off, array, "releases", allowed)
+    return counts.astype(np.int64)

@@ -1,0 +1,213 @@
+"""Averages and tails of the advantage over random bags, each with its standard error."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from labelaudit import checks
+from labelaudit.advantage import additive_advantage
+from labelaudit.attack import bayes_guess
+from labelaudit.checks import Floats
+from labelaudit.mechanisms import Mechanism
+from labelaudit.priors import Empirical, Prior
+
+# Priors drawn at a time.
+BATCH = 4_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, its standard error, the number of draws behind it, and how it was made.
+
+    `sampling_error` is the error from having a sample instead of the population, where there is
+    a sample; `standard_error` is then the error from the random partitions alone.
+    """
+
+    value: float
+    standard_error: float
+    n: int
+    method: str
+    sampling_error: float | None = None
+
+
+def expected_advantage(
+    prior: Prior, mechanism: Mechanism, *, n_bags: int, rng: np.random.Generator
+) -> Estimate:
+    """EAdv of Definition 3.1: the mean additive advantage over random bags, exact over releases.
+
+    For a law, bags are independent draws. For `Empirical` priors the estimand is the mean over
+    uniformly drawn bags of the data set; it is estimated from whole random partitions, at least
+    two and enough for `n_bags` bags.
+
+    >>> import numpy as np
+    >>> from labelaudit import LabelProportions
+    >>> from labelaudit.priors import TwoPoint
+    >>> law = TwoPoint(0.5, 0.5)
+    >>> expected_advantage(law, LabelProportions(2), n_bags=10, rng=np.random.default_rng(0)).value
+    0.25
+    """
+    wanted = checks.whole_number(n_bags, "n_bags", least=2)
+    checks.generator(rng)
+    if isinstance(prior, Empirical):
+        return _over_partitions(prior, mechanism, wanted, rng)
+    k = mechanism.bag_size
+    means = np.concatenate(
+        [
+            additive_advantage(prior.sample((size, k), rng), mechanism).mean(axis=1)
+            for size in _batches(wanted, k)
+        ]
+    )
+    error = float(means.std(ddof=1)) / math.sqrt(wanted)
+    return Estimate(float(means.mean()), error, wanted, "independent bags, exact over releases")
+
+
+def _batches(n_bags: int, bag_size: int) -> list[int]:
+    step = max(1, BATCH // bag_size)
+    return [min(step, n_bags - start) for start in range(0, n_bags, step)]
+
+
+def _over_partitions(
+    prior: Empirical, mechanism: Mechanism, n_bags: int, rng: np.random.Generator
+) -> Estimate:
+    """Mean over random partitions of a data set, with both of its errors.
+
+    The error of having a sample of m examples is, to first order, k sqrt(zeta / m), where zeta is
+    the variance over examples of the mean advantage of a bag that holds the example (Hoeffding's
+    projection). Two partitions show it without bias: the covariance of an example's bags.
+    """
+    k, m = mechanism.bag_size, prior.values.size
+    first = prior.shuffle(k, rng)
+    n_partitions = max(2, math.ceil(n_bags / len(first)))
+    means = np.empty(n_partitions)
+    total, square, seen = np.zeros(m), np.zeros(m), np.zeros(m)
+    for partition in range(n_partitions):
+        members = first if partition == 0 else prior.shuffle(k, rng)
+        bag_means = additive_advantage(prior.values[members], mechanism).mean(axis=1)
+        means[partition] = bag_means.mean()
+        spread = np.repeat(bag_means, k)
+        flat = members.ravel()
+        total[flat] += spread
+        square[flat] += spread**2
+        seen[flat] += 1
+    value = float(means.mean())
+    pairs = seen * (seen - 1)
+    products = (total - seen * value) ** 2 - (square - 2 * value * total + seen * value**2)
+    zeta = float(products.sum() / pairs.sum()) if pairs.any() else 0.0
+    left_out = f", {m % k} of {m} examples left out of each" if m % k else ""
+    return Estimate(
+        value,
+        float(means.std(ddof=1)) / math.sqrt(n_partitions),
+        n_partitions * len(first),
+        f"{n_partitions} random partitions, exact over releases{left_out}",
+        sampling_error=k * math.sqrt(max(zeta, 0.0) / m),
+    )
+
+
+def high_probability_advantage(
+    prior: Prior,
+    mechanism: Mechanism,
+    theta: float,
+    *,
+    n_bags: int,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> Estimate:
+    """HPAdv of appendix A: P over the features that a data set's mean advantage exceeds theta.
+
+    It depends on how many bags the data set has, so `n_bags` has no default. The standard error
+    is that of a proportion with one success and one failure added, so that it is never zero.
+
+    >>> import numpy as np
+    >>> from labelaudit import LabelProportions
+    >>> from labelaudit.priors import TwoPoint
+    >>> high_probability_advantage(
+    ...     TwoPoint(0.5, 0.5), LabelProportions(2), 0.2,
+    ...     n_bags=3, n_draws=5, rng=np.random.default_rng(0),
+    ... ).value
+    1.0
+    """
+    level = checks.real_number(theta, "theta", 0, 1)
+    bags = checks.whole_number(n_bags, "n_bags")
+    draws = checks.whole_number(n_draws, "n_draws")
+    checks.generator(rng)
+    k = mechanism.bag_size
+    exceeding = 0
+    for size in _batches(draws, bags * k):
+        eta = prior.sample((size * bags, k), rng)
+        means = additive_advantage(eta, mechanism).reshape(size, bags * k).mean(axis=1)
+        exceeding += int((means > level).sum())
+    smooth = (exceeding + 1) / (draws + 2)
+    error = math.sqrt(smooth * (1 - smooth) / draws)
+    return Estimate(exceeding / draws, error, draws, f"independent data sets of {bags} bags")
+
+
+def realised_advantage(
+    eta: ArrayLike, labels: ArrayLike, mechanism: Mechanism, rng: np.random.Generator
+) -> Estimate:
+    """The attack run on given labels: its gain in accuracy over guessing from the prior.
+
+    On labels drawn from eta the mean agrees with `additive_advantage`; on real labels the
+    difference measures how wrong eta is. The standard error is over bags.
+
+    >>> import numpy as np
+    >>> from labelaudit import RandomizedResponse
+    >>> eta, labels = np.full(1000, 0.5), np.tile([0, 1], 500)
+    >>> gain = realised_advantage(eta, labels, RandomizedResponse(50), np.random.default_rng(0))
+    >>> gain.value
+    0.5
+    """
+    priors = checks.priors(eta, mechanism.bag_size)
+    truth = checks.label_bags(labels, mechanism.bag_size)
+    if priors.shape != truth.shape:
+        raise ValueError(
+            f"eta and labels must have one shape, not {priors.shape} and {truth.shape}"
+        )
+    if len(priors) < 2:
+        raise ValueError(f"a standard error over bags needs at least 2 bags, not {len(priors)}")
+    releases = mechanism.release(truth, checks.generator(rng))
+    informed = bayes_guess(priors, mechanism, releases) == truth
+    blind = (priors >= 0.5) == truth
+    gains = (informed.astype(float) - blind).mean(axis=1)
+    error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
+    return Estimate(float(gains.mean()), error, len(gains), "one release of the given labels")
+
+
+def advantage_with_known_mates(
+    eta: ArrayLike, mechanism: Mechanism, known: int, rng: np.random.Generator
+) -> Floats:
+    """Additive advantage of each example when the attacker knows `known` of its bag-mates' labels.
+
+    A known label is a prior of exactly 0 or 1, so side information needs no theory of its own:
+    for each example the known mates are drawn at random, and their labels from eta.
+
+    >>> import numpy as np
+    >>> from labelaudit import LabelProportions
+    >>> eta = [[0.3, 0.4, 0.9]]
+    >>> rng = np.random.default_rng(0)
+    >>> advantage_with_known_mates(eta, LabelProportions(3), 2, rng).round(12).tolist()
+    [[0.3, 0.4, 0.1]]
+    """
+    priors = checks.priors(eta, mechanism.bag_size)
+    n_bags, k = priors.shape
+    count = checks.whole_number(known, "known", least=0)
+    if count > k - 1:
+        raise ValueError(f"known must be at most bag_size - 1 = {k - 1}, not {count}")
+    checks.generator(rng)
+    result = np.empty_like(priors)
+    targets = np.arange(k)
+    step = max(1, BATCH // k**2)
+    for start in range(0, n_bags, step):
+        part = priors[start : start + step]
+        views = np.repeat(part[:, None, :], k, axis=1)
+        order = rng.random(views.shape)
+        order[:, targets, targets] = 2
+        ranks = order.argsort(axis=2).argsort(axis=2)
+        drawn = (rng.random(views.shape) < views).astype(float)
+        views = np.where(ranks < count, drawn, views)
+        gains = additive_advantage(views.reshape(-1, k), mechanism).reshape(views.shape)
+        result[start : start + step] = gains[:, targets, targets]
+    return result.reshape(np.shape(eta))

@@ -1,0 +1,1 @@
+"""Compiled inner loops, imported on first use so that `import labelaudit` stays light."""

@@ -1,0 +1,179 @@
+"""Exact sums over every release: the additive advantage and its label-conditional twin.
+
+With R the law of the noisy count and R_i that law without example i (see `ratio`), both measures
+are sum_z max(0, a R_i(z-1) - b R_i(z)), where (a, b) = (eta_i, 1 - eta_i) for the additive
+advantage of an example with eta_i <= 1/2, and (1, 1) for the total-variation distance. R_i comes
+out of R by deconvolution, whose absolute error cannot grow while eta_i <= 1/2; an example with
+eta_i > 1/2 is handled with all labels flipped. Outside the counts' window every term is a
+geometric tail.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import prange
+
+from labelaudit.kernels.count import N_CHUNKS, compiled, compiled_parallel, count_pmf, noisy_law
+
+# What is left out of a sum that need only be right to 1e-13.
+FLOOR = 1e-22
+
+
+@compiled
+def _law_gains(law, lo, hi, q, eta, n, conditional, work, gain):
+    """Gains under geometric noise (or none) of n examples with eta <= 1/2."""
+    rest, inverse = work[0], work[1]
+    for i in range(n):
+        inverse[i] = 1.0 / (1.0 - eta[i])
+        rest[i] = law[lo] / (1.0 - eta[i] + eta[i] * q)
+        gain[i] = 0.0
+    for z in range(lo + 1, hi + 1):
+        value = law[z]
+        if conditional:
+            for i in range(n):
+                here = (value - eta[i] * rest[i]) * inverse[i]
+                gain[i] += max(0.0, rest[i] - here)
+                rest[i] = here
+        else:
+            for i in range(n):
+                one = eta[i] * rest[i]
+                gain[i] += max(0.0, 2.0 * one - value)
+                rest[i] = (value - one) * inverse[i]
+    # Beyond hi each term is q times the one before, so one term and a factor sum them all.
+    for i in range(n):
+        ahead = (q * law[hi] - eta[i] * rest[i]) * inverse[i]
+        if conditional:
+            last = max(0.0, rest[i] - ahead)
+        else:
+            last = max(0.0, eta[i] * rest[i] - (1.0 - eta[i]) * ahead)
+        gain[i] = (gain[i] * (1.0 - q) + last) / (1.0 + q)
+
+
+@compiled
+def _interval_gain(start, end, epsilon, q):
+    """Integral over [0, 1] of epsilon max(0, start e^(-epsilon t) + end e^(-epsilon (1 - t))).
+
+    The sum of a falling and a rising exponential has at most one root, in closed form.
+    """
+    left = start + end * q
+    right = start * q + end
+    if left <= 0.0 and right <= 0.0:
+        return 0.0
+    if left >= 0.0 and right >= 0.0:
+        return (start + end) * -math.expm1(-epsilon)
+    root = min(max(0.5 * (1.0 + math.log(-start / end) / epsilon), 0.0), 1.0)
+    fall = math.exp(-epsilon * root)
+    rise = math.exp(-epsilon * (1.0 - root))
+    if right > 0.0:
+        return start * (fall - q) + end * (1.0 - rise)
+    return start * (1.0 - fall) + end * (rise - q)
+
+
+@compiled
+def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
+    """Gain under Laplace noise of one example with eta <= 1/2.
+
+    below[j] = sum_{s <= j} P(s) q^(j-s) and above[j + 1] = sum_{s > j} P(s) q^(s-j-1): between
+    j and j + 1 both joint densities mix e^(-epsilon t) and e^(-epsilon (1 - t)), and their
+    coefficients without example i follow by the same deconvolution as the law itself.
+    """
+    q = math.exp(-epsilon)
+    inverse = 1.0 / (1.0 - eta)
+    under = 0.0
+    over = above[lo] / (1.0 - eta + eta * q)
+    gain = 0.0
+    for j in range(lo, hi + 1):
+        next_under = (below[j] - eta * under) * inverse
+        next_over = (above[j + 1] - eta * over) * inverse
+        gain += _interval_gain(a * under - b * next_under, a * over - b * next_over, epsilon, q)
+        under = next_under
+        over = next_over
+    return 0.5 * (gain + max(0.0, a * under - b * q * under))
+
+
+@compiled
+def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
+    """Gains under Laplace noise of n examples with eta <= 1/2."""
+    below, above = work[0], work[1]
+    q = math.exp(-epsilon)
+    run = 0.0
+    for j in range(lo, hi + 1):
+        run = run * q + pmf[j]
+        below[j] = run
+    run = 0.0
+    above[hi + 1] = 0.0
+    for j in range(hi, lo - 1, -1):
+        run = run * q + pmf[j]
+        above[j] = run
+    for i in range(n):
+        a = 1.0 if conditional else eta[i]
+        b = 1.0 if conditional else 1.0 - eta[i]
+        gain[i] = _laplace_gain(below, above, lo, hi, epsilon, eta[i], a, b)
+
+
+@compiled
+def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work, out):
+    """Gains of the members on one side of one half; `flipped` sees labels and law mirrored."""
+    group, gain, scratch = work[0], work[1], work[2:4]
+    n = 0
+    for j in range(eta.size):
+        if (eta[j] > 0.5) == flipped:
+            group[n] = 1.0 - eta[j] if flipped else eta[j]
+            n += 1
+    if n == 0:
+        return
+    if laplace:
+        _laplace_gains(law, lo, hi, epsilon, group, n, conditional, scratch, gain)
+    else:
+        _law_gains(law, lo, hi, q, group, n, conditional, scratch, gain)
+    n = 0
+    for j in range(eta.size):
+        if (eta[j] > 0.5) == flipped:
+            out[j] = gain[n]
+            n += 1
+
+
+@compiled_parallel
+def gains(eta, epsilon, laplace, conditional):
+    """Additive (or label-conditional) advantage of every example, exact over releases."""
+    n_bags, k = eta.shape
+    q = math.exp(-epsilon)
+    out = np.empty((n_bags, k))
+    n_chunks = min(N_CHUNKS, n_bags)
+    for chunk in prange(n_chunks):
+        rows = np.empty((2, k + 9))
+        work = np.empty((6, k + 9))
+        for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
+            complement, law, mirrored = work[0], work[0], work[1]
+            for j in range(k):
+                complement[j] = 1.0 - eta[bag, j]
+            pmf, lo, hi = count_pmf(eta[bag], complement, k, FLOOR, rows)
+            if laplace or q == 0.0:
+                for j in range(lo, hi + 1):
+                    law[j] = pmf[j]
+            else:
+                noisy_law(pmf, lo, hi, 0.0, q, q, mirrored)
+                for j in range(lo, hi + 1):
+                    law[j] = mirrored[j + 1]
+            for j in range(lo, hi + 1):
+                mirrored[k - j] = law[j]
+            rest = work[2:6]
+            _half_bag(
+                eta[bag], law, lo, hi, q, epsilon, laplace, conditional, False, rest, out[bag]
+            )
+            _half_bag(
+                eta[bag],
+                mirrored,
+                k - hi,
+                k - lo,
+                q,
+                epsilon,
+                laplace,
+                conditional,
+                True,
+                rest,
+                out[bag],
+            )
+    return out

@@ -1,0 +1,49 @@
+"""The Poisson binomial: the law of a bag's label count, a sum of independent Bernoulli trials."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from labelaudit import checks
+from labelaudit.checks import Floats
+
+
+def pmf(eta: ArrayLike) -> Floats:
+    """P(count = s) for s = 0..k, for priors of shape (..., k); the result is (..., k + 1).
+
+    Sums of positive terms only, so the relative error stays near k units in the last place down
+    to probabilities of 1e-300.
+
+    >>> pmf([0.5, 0.5]).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    from labelaudit.kernels import tables
+
+    priors = _last_axis(eta)
+    flat = np.ascontiguousarray(priors.reshape(-1, priors.shape[-1]))
+    return tables.count_laws(flat).reshape(*priors.shape[:-1], priors.shape[-1] + 1)
+
+
+def leave_one_out(eta: ArrayLike) -> Floats:
+    """P(count of the others = s) for each member: (..., k) to (..., k, k).
+
+    Entry [..., i, s] is the law without member i. Each comes from the whole bag's law by the
+    posterior recursion, at the relative precision of `pmf`.
+
+    >>> leave_one_out([0.5, 0.25]).tolist()
+    [[0.75, 0.25], [0.5, 0.5]]
+    """
+    from labelaudit.kernels import tables
+
+    priors = _last_axis(eta)
+    k = priors.shape[-1]
+    flat = np.ascontiguousarray(priors.reshape(-1, k))
+    return tables.leave_one_out(flat).reshape(*priors.shape, k)
+
+
+def _last_axis(eta: ArrayLike) -> Floats:
+    priors = checks.probabilities(eta)
+    if priors.ndim == 0 or priors.shape[-1] == 0:
+        raise ValueError(f"eta must have shape (..., k) with k at least 1, not {priors.shape}")
+    return priors

@@ -1,0 +1,119 @@
+"""Laws for the prior eta = P(y = 1 | x) of an example drawn at random."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from labelaudit import checks
+from labelaudit.checks import Floats
+
+
+class Prior(Protocol):
+    """Anything that can draw priors."""
+
+    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent draws of eta."""
+        ...
+
+
+@dataclass(frozen=True)
+class Beta:
+    """Beta(a, b). The paper's synthetic data sets are Beta(2, 30) and the uniform law.
+
+    >>> import numpy as np
+    >>> Beta(2, 30).sample(3, np.random.default_rng(0)).shape
+    (3,)
+    """
+
+    a: float
+    b: float
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        for name in ("a", "b"):
+            value = checks.real_number(getattr(self, name), name, 0, math.inf)
+            if value == 0 or math.isinf(value):
+                raise ValueError(f"{name} must be positive and finite, not {value}")
+            object.__setattr__(self, name, value)
+
+    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent draws."""
+        return np.asarray(checks.generator(rng).beta(self.a, self.b, shape))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Every prior equally likely: the paper's second synthetic data set."""
+
+    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent draws."""
+        return np.asarray(checks.generator(rng).random(shape))
+
+
+@dataclass(frozen=True)
+class TwoPoint:
+    """`high` with probability `weight`, else `low`; equal points give labels free of features.
+
+    >>> import numpy as np
+    >>> TwoPoint(0.1, 0.9, weight=1).sample(2, np.random.default_rng(0)).tolist()
+    [0.9, 0.9]
+    """
+
+    low: float
+    high: float
+    weight: float = 0.5
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        for name in ("low", "high", "weight"):
+            object.__setattr__(self, name, checks.real_number(getattr(self, name), name, 0, 1))
+
+    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent draws."""
+        return np.where(checks.generator(rng).random(shape) < self.weight, self.high, self.low)
+
+
+@dataclass(frozen=True, eq=False)
+class Empirical:
+    """The priors of a data set. Bags of it are drawn by splitting it at random.
+
+    >>> import numpy as np
+    >>> Empirical([0.1, 0.2, 0.3]).partition(2, np.random.default_rng(0)).shape
+    (1, 2)
+    """
+
+    values: Any = field(repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        values = checks.probabilities(self.values, "values").ravel()
+        if values.size == 0:
+            raise ValueError("values must hold at least one prior, not none")
+        values = values.copy()
+        values.setflags(write=False)
+        object.__setattr__(self, "values", values)
+
+    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+        """Independent draws, with replacement."""
+        return np.asarray(checks.generator(rng).choice(self.values, shape))
+
+    def partition(self, bag_size: int, rng: np.random.Generator) -> Floats:
+        """The data set shuffled into bags; a remainder too small for a bag is left out."""
+        return self.values[self.shuffle(bag_size, rng)]
+
+    def shuffle(
+        self, bag_size: int, rng: np.random.Generator
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Indices of a random partition into bags: (n_bags, bag_size)."""
+        size = checks.whole_number(bag_size, "bag_size")
+        n_bags = self.values.size // size
+        if n_bags == 0:
+            raise ValueError(
+                f"bag_size must be at most the number of priors, {self.values.size}, not {size}"
+            )
+        order = checks.generator(rng).permutation(self.values.size)
+        return order[: n_bags * size].reshape(n_bags, size)
