@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -117,3 +118,22 @@ class Empirical:
             )
         order = checks.generator(rng).permutation(self.values.size)
         return order[: n_bags * size].reshape(n_bags, size)
+
+
+def named(name: str) -> Beta:
+    """The law a chapter's parameter names: `uniform`, or `beta-a-b` for Beta(a, b).
+
+    The uniform law comes as Beta(1, 1), so that mean and distribution function of every named law
+    follow from its `a` and `b`.
+
+    >>> named("beta-2-30"), named("uniform")
+    (Beta(a=2.0, b=30.0), Beta(a=1.0, b=1.0))
+    """
+    if name == "uniform":
+        return Beta(1, 1)
+    found = re.fullmatch(r"beta-(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)", name)
+    if found is None:
+        raise ValueError(
+            f"a law must be named uniform or beta-a-b, such as beta-2-30, not {name!r}"
+        )
+    return Beta(float(found[1]), float(found[2]))

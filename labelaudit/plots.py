@@ -1,0 +1,261 @@
+"""Figures of the book: a function for each kind of figure, a colour for each mechanism.
+
+It needs matplotlib, so `import labelaudit` leaves it alone. Grounds are white and opaque, so that
+figures read on a dark page. In grey a mechanism is known by its dashes or its marker, a parameter
+value by how dark its shade is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from labelaudit import checks
+from labelaudit.checks import Floats
+from labelaudit.mechanisms import (
+    CountChannel,
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    Mechanism,
+    NoRelease,
+    RandomizedResponse,
+)
+
+Options = dict[str, Any]
+
+WIDTH = 6.8
+FONT_SIZE = 10
+# Beyond so many points a scatter is drawn as pixels, which keeps the page light.
+MOST_VECTOR_POINTS = 200
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a mechanism appears in every figure."""
+
+    name: str
+    colour: str
+    dashes: Any
+    marker: str
+
+
+LOOKS: dict[type[Mechanism], Look] = {
+    RandomizedResponse: Look("RR", "#555555", (0, (5, 2)), "s"),
+    LabelProportions: Look("LLP", "#0072B2", "-", "o"),
+    GeometricProportions: Look("LLP+Geom", "#E69F00", (0, (7, 2, 1.5, 2)), "^"),
+    LaplaceProportions: Look("LLP+Lap", "#009E73", (0, (1.5, 1.5)), "D"),
+    NoRelease: Look("no release", "#000000", (0, (1, 3)), "x"),
+    CountChannel: Look("channel", "#CC79A7", (0, (3, 1, 1, 1, 1, 1)), "v"),
+}
+
+
+def look(mechanism: Mechanism) -> Look:
+    """The look of a mechanism, whatever its parameters.
+
+    >>> from labelaudit import LabelProportions
+    >>> look(LabelProportions(8)).name
+    'LLP'
+    """
+    for kind, found in LOOKS.items():
+        if isinstance(mechanism, kind):
+            return found
+    known = ", ".join(kind.__name__ for kind in LOOKS)
+    raise TypeError(f"a mechanism with a colour must be one of {known}, not {mechanism!r}")
+
+
+def shades(mechanism: Mechanism, count: int) -> list[str]:
+    """So many shades of a mechanism's colour, from light to dark: one for each parameter value.
+
+    >>> from labelaudit import RandomizedResponse
+    >>> shades(RandomizedResponse(1.0), 3)
+    ['#b3b3b3', '#555555', '#262626']
+    """
+    colour = look(mechanism).colour
+    wanted = checks.whole_number(count, "count")
+    places = np.linspace(-0.55, 0.55, wanted) if wanted > 1 else np.zeros(1)
+    return [_mixed(colour, "white" if place < 0 else "black", abs(place)) for place in places]
+
+
+def _mixed(colour: str, other: str, share: float) -> str:
+    red, green, blue = (
+        (1 - share) * one + share * two
+        for one, two in zip(to_rgb(colour), to_rgb(other), strict=True)
+    )
+    return to_hex((red, green, blue))
+
+
+def grid(rows: int, columns: int, *, height: float = 2.6, **options: Any) -> tuple[Figure, Any]:
+    """A figure with a table of axes, always two-dimensional, each row `height` inches high."""
+    with plt.rc_context({"font.size": FONT_SIZE}):
+        figure, axes = plt.subplots(
+            rows,
+            columns,
+            figsize=(WIDTH if columns > 1 else 0.8 * WIDTH, height * rows),
+            squeeze=False,
+            layout="constrained",
+            facecolor="white",
+            **options,
+        )
+    for one in axes.flat:
+        one.set_facecolor("white")
+        one.spines[["top", "right"]].set_visible(False)
+        one.title.set_fontsize(FONT_SIZE)
+    return figure, axes
+
+
+def simulated(figure: Figure, what: str = "simulated priors") -> None:
+    """Say on the figure itself that its data is simulated."""
+    figure.supxlabel(what, x=0.995, ha="right", fontsize=FONT_SIZE - 1, style="italic")
+
+
+def beliefs(
+    axes: Axes, names: Sequence[str], eta: ArrayLike, posteriors: Mapping[Mechanism, ArrayLike]
+) -> None:
+    """A bag's members, one line each: the prior as a bar across it, the posteriors as markers."""
+    places = np.arange(len(names), dtype=float)
+    axes.scatter(eta, places, marker="|", s=420, color="black", linewidths=2, label="prior")
+    for mechanism, values in posteriors.items():
+        one = look(mechanism)
+        axes.scatter(values, places, marker=one.marker, s=48, color=one.colour, label=one.name)
+    axes.set_yticks(places, names)
+    axes.invert_yaxis()
+    axes.set(xlim=(-0.03, 1.03), xlabel="probability that the label is 1")
+    axes.grid(axis="y", color="#dddddd")
+    axes.set_axisbelow(True)
+
+
+def likelihood(axes: Axes, mechanism: Mechanism, release: float) -> None:
+    """How well each count explains a release, the best one scaled to 1."""
+    values = mechanism.likelihood([release])[0]
+    one = look(mechanism)
+    axes.bar(np.arange(values.size), values, color=one.colour, edgecolor="black", linewidth=0.5)
+    axes.set(title=one.name, xlabel="number of ones", ylim=(0, 1.08))
+    axes.set_xticks(np.arange(0, values.size, 1 + values.size // 9))
+
+
+def curve(axes: Axes, x: ArrayLike, y: ArrayLike, mechanism: Mechanism, **options: Any) -> None:
+    """A quantity against a parameter: a line in the mechanism's colour and dashes."""
+    one = look(mechanism)
+    style: Options = {
+        "color": one.colour,
+        "linestyle": one.dashes,
+        "linewidth": 2,
+        "label": one.name,
+    }
+    axes.plot(np.asarray(x), np.asarray(y), **(style | options))
+
+
+def measured(
+    axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike, mechanism: Mechanism, **options: Any
+) -> None:
+    """Simulated values of the same quantity: markers with bars of two standard errors."""
+    one = look(mechanism)
+    style: Options = {
+        "color": one.colour,
+        "marker": one.marker,
+        "linestyle": "none",
+        "markersize": 4.5,
+    }
+    bars = 2 * np.asarray(error)
+    axes.errorbar(np.asarray(x), np.asarray(y), bars, capsize=2, elinewidth=1, **(style | options))
+
+
+def arc(eta: ArrayLike, shift: float) -> Floats:
+    """The posterior of a prior whose log-odds move by `shift`: one side of a spindle.
+
+    >>> arc([0.5], 0.0).tolist()
+    [0.5]
+    """
+    prior = np.asarray(eta, dtype=np.float64)
+    if shift > 0:
+        return prior / (prior + (1 - prior) * np.exp(-shift))
+    return prior * np.exp(shift) / (1 - prior + prior * np.exp(shift))
+
+
+def square(axes: Axes) -> None:
+    """The unit square of priors and posteriors, with the dotted diagonal of nothing learned."""
+    axes.plot([0, 1], [0, 1], color="black", linestyle=":", linewidth=1.2, zorder=3)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
+    axes.set_yticks([0, 0.5, 1], ["0", "0.5", "1"])
+
+
+def spindle(axes: Axes, shift: float, colour: str = "black", **options: Any) -> None:
+    """The two arcs of points whose multiplicative advantage is `shift` in absolute value."""
+    # Even steps of log-odds: the arcs bend where priors are near 0 or 1.
+    eta = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(12, -12, 241))), [1.0]])
+    style: Options = {"color": colour, "linewidth": 1, "zorder": 3}
+    for side in (shift, -shift):
+        axes.plot(eta, arc(eta, side), **(style | options))
+
+
+def scatter(axes: Axes, eta: ArrayLike, posterior: ArrayLike, colour: str, **options: Any) -> None:
+    """Posterior against prior, a point for each run."""
+    points = np.ravel(eta), np.ravel(posterior)
+    style: Options = {"s": 5, "linewidths": 0, "alpha": 0.75, "clip_on": False}
+    dense = points[0].size > MOST_VECTOR_POINTS
+    axes.scatter(*points, color=colour, rasterized=dense, **(style | options))
+
+
+def exact_cdf(axes: Axes, t: ArrayLike, share: ArrayLike, mechanism: Mechanism) -> None:
+    """A distribution function known exactly, as a line."""
+    curve(axes, t, share, mechanism, drawstyle="steps-post")
+
+
+def sampled_cdf(
+    axes: Axes, sample: ArrayLike, mechanism: Mechanism, *, count: int = 25, **options: Any
+) -> None:
+    """A sample's distribution function, as `count` markers; infinite values lie off the plot."""
+    one = look(mechanism)
+    values = np.sort(np.ravel(sample))
+    places = np.unique(np.linspace(0, values.size - 1, count).round().astype(int))
+    # A value that repeats takes its highest share, where the distribution function is.
+    shares = np.searchsorted(values, values[places], side="right") / values.size
+    here = np.isfinite(values[places])
+    style: Options = {
+        "marker": one.marker,
+        "markersize": 5,
+        "linestyle": "none",
+        "color": one.colour,
+    }
+    style |= {"markerfacecolor": "white", "clip_on": False, "zorder": 4}
+    axes.plot(values[places][here], shares[here], **(style | options))
+
+
+def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
+    """Write the share of mass at infinity where a distribution function stops short of 1."""
+    colour = look(mechanism).colour
+    right = axes.get_xlim()[1]
+    ends: Options = {"arrowstyle": "<->", "color": colour, "shrinkA": 0, "shrinkB": 0}
+    axes.annotate("", (right, 1 - share), (right, 1.0), arrowprops=ends, annotation_clip=False)
+    above = share < 0.3
+    axes.annotate(
+        f"{share:.2%} at infinity",
+        (right, 1 - share if above else 1 - share / 2),
+        (-6, -6 if above else 0),
+        textcoords="offset points",
+        ha="right",
+        va="top" if above else "center",
+        color=colour,
+        fontweight="bold",
+    )
+
+
+def legend(figure: Figure, axes: Axes, *, columns: int = 4, **options: Any) -> None:
+    """One legend for a whole figure, above its axes, with what the given axes show."""
+    handles, labels = axes.get_legend_handles_labels()
+    style: Options = {
+        "loc": "outside upper center",
+        "ncols": min(columns, len(labels)),
+        "frameon": False,
+    }
+    figure.legend(handles, labels, **(style | options))
