@@ -77,7 +77,7 @@ def shades(mechanism: Mechanism, count: int) -> list[str]:
 
     >>> from labelaudit import RandomizedResponse
     >>> shades(RandomizedResponse(1.0), 3)
-    ['#b3b3b3', '#555555', '#262626']
+    ['#b2b2b2', '#555555', '#262626']
     """
     colour = look(mechanism).colour
     wanted = checks.whole_number(count, "count")
