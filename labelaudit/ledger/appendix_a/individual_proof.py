@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.aggregation_tools import BESSEL_CONSTANT, Smallest, differences
+from labelaudit.ledger.appendix_a.spread import sum_bound
+from labelaudit.ledger.appendix_a.tools import BESSEL_CONSTANT, Smallest, differences
 from labelaudit.ledger.exact import HALF
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.spread import sum_bound
 
 CHAPTER = "06_proof_workshop"
 

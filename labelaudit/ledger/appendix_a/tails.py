@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from labelaudit.ledger.appendix_a.translated_poisson import random_bags, rest_laws, total_variance
 from labelaudit.ledger.exact import (
     HALF,
     additive_advantage,
@@ -28,7 +29,6 @@ from labelaudit.ledger.exact import (
     randomized_response,
 )
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.translated_poisson import random_bags, rest_laws, total_variance
 
 CHAPTER = "03_label_aggregation"
 

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from labelaudit.ledger.exact import HALF, label_proportions, poisson_binomial, posterior
-from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.tails import CHAPTER, bag_gap, exact_gap
-from labelaudit.ledger.translated_poisson import (
+from labelaudit.ledger.appendix_a.tails import CHAPTER, bag_gap, exact_gap
+from labelaudit.ledger.appendix_a.translated_poisson import (
     WORKSHOP,
     count_law,
     random_bags,
     rest_laws,
     total_variance,
 )
+from labelaudit.ledger.exact import HALF, label_proportions, poisson_binomial, posterior
+from labelaudit.ledger.rows import Finding, Search, confirm, statement
 
 SIXTHS = tuple(Fraction(j, 6) for j in range(7))
 BESSEL = 0.93765  # at least twice the largest sqrt(v) e^-v I0(v)

@@ -9,10 +9,10 @@ import numpy as np
 
 from labelaudit.ledger import exact
 from labelaudit.ledger.exact import HALF
-from labelaudit.ledger.label_dp import random_bag
-from labelaudit.ledger.multiplicative import shift_in_odds
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.setting import flip_for
+from labelaudit.ledger.section_2 import flip_for
+from labelaudit.ledger.section_3.label_privacy import random_bag
+from labelaudit.ledger.section_3.multiplicative import shift_in_odds
 
 
 def debiased(size: int, ratio: Fraction) -> list[Fraction]:

@@ -13,10 +13,8 @@ from math import exp, factorial, floor, sqrt
 import numpy as np
 from scipy import stats
 
-from labelaudit.ledger.aggregation_tools import bessel_spread, differences
-from labelaudit.ledger.exact import HALF, poisson_binomial
-from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.translated_poisson import (
+from labelaudit.ledger.appendix_a.tools import bessel_spread, differences
+from labelaudit.ledger.appendix_a.translated_poisson import (
     FAIR,
     WORKSHOP,
     approximation_bound,
@@ -26,6 +24,8 @@ from labelaudit.ledger.translated_poisson import (
     total_variance,
     translate,
 )
+from labelaudit.ledger.exact import HALF, poisson_binomial
+from labelaudit.ledger.rows import Finding, Search, confirm, statement
 
 OTHERS = [FAIR, (Fraction(1, 5),) * 9, (Fraction(1, 3),) * 7, (Fraction(0), *FAIR)]
 

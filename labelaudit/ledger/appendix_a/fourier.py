@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.aggregation_tools import (
+from labelaudit.ledger.appendix_a.tools import (
     SMALL_LAWS,
     Smallest,
     differences,

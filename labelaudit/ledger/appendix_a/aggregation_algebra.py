@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from labelaudit.ledger.aggregation_tools import Smallest, interval
+from labelaudit.ledger.appendix_a.tools import Smallest, interval
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
 
 CHAPTER = "06_proof_workshop"

@@ -13,8 +13,7 @@ from typing import Any
 import mpmath
 import sympy
 
-from labelaudit.ledger.exact import HALF, poisson_binomial
-from labelaudit.ledger.proportion_matching import (
+from labelaudit.ledger.appendix_d.proportion_matching import (
     CHAPTER,
     OTHER_THETA,
     PRIOR,
@@ -28,6 +27,7 @@ from labelaudit.ledger.proportion_matching import (
     sizes,
     square_norm,
 )
+from labelaudit.ledger.exact import HALF, poisson_binomial
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
 
 

@@ -10,11 +10,11 @@ from operator import mul
 import numpy as np
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.definitions import three_mechanisms
 from labelaudit.ledger.exact import HALF, Bag, Channel
-from labelaudit.ledger.label_dp import private_channels, random_bag
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.setting import flip_for
+from labelaudit.ledger.section_2 import flip_for
+from labelaudit.ledger.section_3.definitions import three_mechanisms
+from labelaudit.ledger.section_3.label_privacy import private_channels, random_bag
 
 CHAPTER = "05_multiplicative_advantage"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.aggregation_tools import (
+from labelaudit.ledger.appendix_a.tools import (
     BESSEL_CONSTANT,
     SMALL_LAWS,
     Smallest,

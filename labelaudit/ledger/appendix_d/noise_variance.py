@@ -11,7 +11,7 @@ from math import sinh
 
 import sympy
 
-from labelaudit.ledger.added_noise import (
+from labelaudit.ledger.appendix_c.noise import (
     EPSILON,
     LEARNING,
     RATIOS,

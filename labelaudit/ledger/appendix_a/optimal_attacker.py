@@ -11,7 +11,7 @@ import numpy as np
 from scipy import special
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.aggregation_tools import Smallest, small_bags
+from labelaudit.ledger.appendix_a.tools import Smallest, small_bags
 from labelaudit.ledger.exact import HALF, Bag, Channel, Labels
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from labelaudit.ledger.aggregation_tools import Smallest, interval
+from labelaudit.ledger.appendix_a.tools import Smallest, interval
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
 
 CHAPTER = "06_proof_workshop"

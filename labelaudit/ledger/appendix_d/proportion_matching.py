@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import sympy
 
-from labelaudit.ledger.added_noise import debiased
+from labelaudit.ledger.appendix_c.noise import debiased
 from labelaudit.ledger.exact import HALF, geometric_count, poisson_binomial
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
 

@@ -1,4 +1,4 @@
-"""Randomized response: Lemma A.16, Theorem A.17 and its debiased form (lines 1341-1441, 1523-1533).
+"""Randomized response: Lemma A.16, Theorem A.17 and its proof (paper lines 1341 to 1441).
 
 The flip probability is pi = 1/(1+e^epsilon). Exact checks take e^epsilon rational.
 """
@@ -10,7 +10,6 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-import numpy as np
 import sympy
 
 from labelaudit.ledger.exact import (
@@ -20,7 +19,6 @@ from labelaudit.ledger.exact import (
     additive_advantage,
     best_deterministic_gain,
     expected_advantage,
-    geometric_proportions,
     joint,
     randomized_response,
 )
@@ -155,73 +153,4 @@ def still_informative(search: Search, flip: Fraction = Fraction(1, 4)) -> Findin
         searched="one exact case; the unchanged guess for eta = 0, 1/40, ..., 9/40",
         mended="Outside G(pi) the noisy label does not change the optimal guess, so the additive "
         "advantage is 0. The theorem is unaffected.",
-    )
-
-
-@statement(
-    "C-RRdeb",
-    1527,
-    "E f(RR(y)) = ((e-1)/(e+1)) f(y) + (f(0)+f(1))/(e+1), and its inverse (e for e^epsilon)",
-    chapter="09_learning",
-    mutants=[{"wrong": 1}],
-)
-def debiasing(search: Search, wrong: int = 0) -> Finding:
-    """The bias of randomized response on any function of the label, and its removal."""
-    odds, zero, one = sympy.symbols("odds f0 f1", positive=True)
-    pi = 1 / (1 + wrong + odds)
-    left = []
-    for mine, other in ((zero, one), (one, zero)):
-        mean = (1 - pi) * mine + pi * other
-        stated = (odds - 1) / (odds + 1) * mine + (zero + one) / (odds + 1)
-        undone = (odds + 1) / (odds - 1) * mean - (zero + one) / (odds - 1)
-        left += [sympy.simplify(mean - stated), sympy.simplify(undone - mine)]
-    return Finding(
-        "holds" if all(difference == 0 for difference in left) else "false",
-        evidence="sympy: both identities hold for y = 0 and y = 1 with f(0), f(1) and e^epsilon "
-        "left as symbols. The inverse needs epsilon > 0.",
-        searched="symbolic",
-    )
-
-
-@statement(
-    "C-advsame",
-    1531,
-    "debiasing the release has no effect on the advantage",
-    chapter="09_learning",
-    mutants=[{"after": lambda value: Fraction(round(value) > 0)}],
-)
-def advantage_unchanged(
-    search: Search, after: Callable[[Fraction], Fraction] = lambda value: value
-) -> Finding:
-    """Debiasing is one-to-one on the releases, so the posteriors are the same."""
-
-    def debiased(size: int, ratio: Fraction) -> Channel:
-        release = geometric_proportions(size, ratio)
-        excess = ratio / (1 - ratio) / size
-
-        def channel(labels: Labels) -> Mapping[Hashable, Fraction]:
-            moved: dict[Hashable, Fraction] = {}
-            for z, mass in release(labels).items():
-                value = -excess if z == 0 else 1 + excess if z == 1 else Fraction(str(z))
-                moved[after(value)] = moved.get(after(value), Fraction(0)) + mass
-            return moved
-
-        return channel
-
-    tried, agree = 0, True
-    rng = np.random.default_rng(1531)
-    for size in range(1, search.pick(4, 6)):
-        for ratio in (Fraction(1, 10), HALF, Fraction(9, 10)):
-            for _ in range(search.pick(4, 20)):
-                eta = tuple(Fraction(int(n), 20) for n in rng.integers(0, 21, size))
-                plain = additive_advantage(eta, geometric_proportions(size, ratio), 0)
-                agree &= additive_advantage(eta, debiased(size, ratio), 0) == plain
-                tried += 1
-    return Finding(
-        "holds" if agree else "false",
-        evidence=f"The advantage before and after is the same fraction in all {tried} cases, for "
-        "randomized response (bag size 1) and LLP+Geom: debiasing is one-to-one when epsilon > 0. "
-        "(An estimate of an f with f(0) = f(1) would reveal less, never more.)",
-        searched=f"bag sizes 1 to {search.pick(3, 5)}, e^-epsilon in {{1/10, 1/2, 9/10}}, random "
-        "priors in twentieths",
     )

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from labelaudit.ledger.aggregation_tools import binomial_spread, c_k, interval
+from labelaudit.ledger.appendix_a.spread import sum_bound
+from labelaudit.ledger.appendix_a.tools import binomial_spread, c_k, interval
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.spread import sum_bound
 
 CHAPTER = "06_proof_workshop"
 

@@ -10,10 +10,10 @@ from math import e, exp
 import numpy as np
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.definitions import three_mechanisms
 from labelaudit.ledger.exact import HALF, Channel, Labels
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
-from labelaudit.ledger.setting import flip_for, neighbours
+from labelaudit.ledger.section_2 import flip_for, neighbours
+from labelaudit.ledger.section_3.definitions import three_mechanisms
 
 CHAPTER = "04_randomized_response"
 

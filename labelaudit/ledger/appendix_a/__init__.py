@@ -1,0 +1,1 @@
+"""Appendix A of the paper: the proofs behind the additive advantage."""

@@ -1,0 +1,1 @@
+"""Appendix C of the paper: how the experiments were set up."""

@@ -1,0 +1,1 @@
+"""Appendix D of the paper: proportion matching with noisy proportions."""
