@@ -1,6 +1,7 @@
 """The ledger: complete, in order, every verdict as recorded, every mutant red."""
 
 import json
+import sys
 from fractions import Fraction
 from functools import cache
 from itertools import pairwise
@@ -99,6 +100,14 @@ def test_command_refuses_in_one_line(arguments, named, capsys):
     assert main(["ledger", *arguments]) == 2
     refusal = capsys.readouterr().err
     assert named in refusal and refusal.count("\n") == 1
+
+
+def test_command_names_what_is_not_installed(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "sympy", None)
+    assert main(["ledger", "--quick"]) == 2
+    captured = capsys.readouterr()
+    assert "need sympy;" in captured.err and captured.err.count("\n") == 1
+    assert captured.out == ""
 
 
 def test_run_takes_one_id_several_or_refuses():

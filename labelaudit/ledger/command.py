@@ -5,10 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from labelaudit.refusal import Refusal
+
+NEEDS = ("mpmath", "scipy", "sympy")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,6 +31,10 @@ def add_parser(subparsers: Any) -> None:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Print each statement as its check ends, then the totals; write the JSON last."""
+    missing = " and ".join(name for name in NEEDS if find_spec(name) is None)
+    if missing:
+        raise Refusal(f"the ledger's checks need {missing}; pip install labelaudit brings them")
+
     from labelaudit import ledger
 
     try:
