@@ -15,24 +15,29 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import labelaudit as la
+from labelaudit.plots import look
 
 TARGET = Path(__file__).parent / "_static" / "question.svg"
 BAG_SIZE, EPSILON, N_BAGS, SEED = 8, 1.0, 4000, 2024
-LARGEST_SHIFT = 3.0
-MECHANISMS = {
-    "RR": (la.RandomizedResponse(EPSILON), "#555555"),
-    "LLP": (la.LabelProportions(BAG_SIZE), "#0072B2"),
-    "LLP+Geom": (la.GeometricProportions(BAG_SIZE, EPSILON), "#E69F00"),
-}
+SHIFTS = np.linspace(0.0, 3.0, 301)
+MECHANISMS = (
+    la.RandomizedResponse(EPSILON),
+    la.LabelProportions(BAG_SIZE),
+    la.GeometricProportions(BAG_SIZE, EPSILON),
+)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What one mechanism does to the attacker: accuracy, and each level of the log-odds shift."""
+    """What one mechanism does to the attacker.
+
+    `accuracy` is the share of right guesses; `moved` the share of people, and releases, whose
+    log-odds move by more than each of `SHIFTS`; `certain` the share moved without end.
+    """
 
     accuracy: float
-    levels: np.ndarray
-    shifts: np.ndarray
+    moved: np.ndarray
+    certain: float
 
 
 def answers() -> tuple[float, dict[str, Answer]]:
@@ -40,13 +45,12 @@ def answers() -> tuple[float, dict[str, Answer]]:
     rng = np.random.default_rng(SEED)
     eta = la.priors.Beta(2, 30).sample((N_BAGS, BAG_SIZE), rng)
     blind = float(np.maximum(eta, 1 - eta).mean())
-    levels = np.linspace(0.0, 1.0, 201)[1:-1]
     found = {}
-    for name, (mechanism, _) in MECHANISMS.items():
+    for mechanism in MECHANISMS:
         bags = eta.reshape(-1, mechanism.bag_size)
         gain = float(la.additive_advantage(bags, mechanism).mean())
-        shifts = [la.multiplicative_quantile(bags, mechanism, level) for level in levels]
-        found[name] = Answer(blind + gain, levels, np.array(shifts))
+        *moved, certain = 1 - la.multiplicative_cdf(bags, mechanism, [*SHIFTS, 1e300])
+        found[look(mechanism).name] = Answer(blind + gain, np.array(moved), float(certain))
     return blind, found
 
 
@@ -58,6 +62,9 @@ def draw(target: Path = TARGET) -> None:
         "svg.hashsalt": "question",
         "axes.spines.top": False,
         "axes.spines.right": False,
+        "axes.titlesize": 11,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
     }
     with plt.rc_context(style):
         figure, (above, below) = plt.subplots(
@@ -71,63 +78,36 @@ def draw(target: Path = TARGET) -> None:
 
 def draw_accuracy(axes, blind: float, found: dict[str, Answer]) -> None:
     """Bars that all but touch the line of the attacker who saw nothing."""
-    for name, answer in found.items():
-        axes.barh(name, 100 * answer.accuracy, color=MECHANISMS[name][1], height=0.6)
-        axes.text(
-            100 * answer.accuracy - 1.5,
-            name,
-            f"{100 * answer.accuracy:.2f}%",
-            va="center",
-            ha="right",
-            color="black" if name == "LLP+Geom" else "white",
-        )
+    for mechanism in MECHANISMS:
+        one = look(mechanism)
+        right = 100 * found[one.name].accuracy
+        ink = "black" if isinstance(mechanism, la.GeometricProportions) else "white"
+        axes.barh(one.name, right, color=one.colour, height=0.6)
+        axes.text(right - 1.5, one.name, f"{right:.2f}%", va="center", ha="right", color=ink)
     axes.axvline(100 * blind, color="black", linestyle="--", linewidth=1.2)
     axes.invert_yaxis()
     axes.set(xlim=(0, 103), xlabel="right guesses, in % (simulated priors)")
-    axes.set_title(
-        f"On average: {100 * blind:.2f}% are guessed with no release",
-        loc="left",
-        fontsize=11,
-        fontweight="bold",
-    )
+    axes.set_title(f"On average: {blind:.2%} are guessed with no release")
 
 
 def draw_shifts(axes, found: dict[str, Answer]) -> None:
     """The share of people moved by more than t; what never comes down is certainty."""
-    for name, answer in found.items():
-        finite = answer.shifts <= LARGEST_SHIFT
-        shifts = np.append(answer.shifts[finite], LARGEST_SHIFT)
-        shares = 1 - answer.levels[finite]
-        last = shares[-1] if not finite.all() else 0.0
-        axes.step(
-            np.insert(shifts, 0, 0.0),
-            np.concatenate([[1.0], shares, [last]]),
-            where="post",
-            color=MECHANISMS[name][1],
-            linewidth=2.5,
-            label=name,
-            linestyle="-" if name != "RR" else (0, (4, 2)),
-        )
-    certain = float(np.mean(np.isinf(found["LLP"].shifts)))
-    note = f"LLP: for {100 * certain:.0f}% the shift is infinite:\ntheir label is certain"
-    axes.annotate(
-        note,
-        (LARGEST_SHIFT, certain),
-        (LARGEST_SHIFT, certain + 0.06),
+    for mechanism in MECHANISMS:
+        one = look(mechanism)
+        line = {"color": one.colour, "linestyle": one.dashes, "linewidth": 2.2}
+        axes.plot(SHIFTS, found[one.name].moved, label=one.name, **line)
+    certain = found["LLP"].certain
+    axes.text(
+        SHIFTS[-1],
+        certain + 0.05,
+        f"LLP: for {certain:.0%} the shift is infinite:\ntheir label is certain",
         ha="right",
-        va="bottom",
-        color=MECHANISMS["LLP"][1],
+        color=look(MECHANISMS[1]).colour,
     )
-    axes.set(
-        xlim=(0, LARGEST_SHIFT),
-        ylim=(0, 1.03),
-        xlabel="shift t of the log-odds",
-        ylabel="share moved by more than t",
-    )
-    axes.set_title(
-        "Person by person: how far a belief moves", loc="left", fontsize=11, fontweight="bold"
-    )
-    axes.legend(frameon=False, loc="lower right")
+    axes.set(xlim=(0, SHIFTS[-1]), ylim=(0, 1.03), xlabel="shift t of the log-odds")
+    axes.set(ylabel="share moved by more than t")
+    axes.set_title("Person by person: how far a belief moves")
+    axes.legend(frameon=False, loc="lower right", handlelength=3)
 
 
 if __name__ == "__main__":

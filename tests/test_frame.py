@@ -9,6 +9,7 @@ from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from packaging.requirements import Requirement
@@ -100,6 +101,19 @@ def test_instructions_name_real_targets():
     named = {name for page in pages for name in command.findall(page.read_text(encoding="utf-8"))}
     assert {"test", "book", "chapter"} <= named
     assert named <= targets, f"no such target: {named - targets}"
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/rerun.md"])
+def test_python_on_a_page_runs(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert examples
+    for example in examples:
+        *lines, last = ast.parse(example).body
+        scope = {}
+        exec(compile(ast.Module(lines, []), page, "exec"), scope)
+        shown = eval(compile(ast.Expression(last.value), page, "eval"), scope)
+        assert np.all(np.asarray(shown) >= 0), f"{page} shows {shown}"
 
 
 def test_help_lists_every_target():

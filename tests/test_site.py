@@ -1,10 +1,12 @@
 """The pages as files: nothing foreign, nothing raw, every figure described, every link alive."""
 
+import importlib.util
 import inspect
 import re
 from functools import cache
 from urllib.parse import unquote, urlsplit
 
+import numpy as np
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -139,6 +141,39 @@ def test_notation_names_exist():
             found = labelaudit
             for word in name.split("."):
                 found = getattr(found, word)
+
+
+@pytest.fixture(scope="module")
+def question():
+    """The script that draws the landing page's figure, as a module."""
+    specification = importlib.util.spec_from_file_location(
+        "question", ROOT / "book" / "question.py"
+    )
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_committed_figure_is_what_the_script_draws(question, tmp_path):
+    question.draw(tmp_path / "question.svg")
+    number = re.compile(r"-?\d+\.\d+")
+    drawn, committed = (
+        (folder / "question.svg").read_text(encoding="utf-8")
+        for folder in (tmp_path, question.TARGET.parent)
+    )
+    assert number.sub("#", drawn) == number.sub("#", committed), "run make figure"
+    places = [np.array(number.findall(text), dtype=float) for text in (drawn, committed)]
+    np.testing.assert_allclose(*places, atol=0.01)
+
+
+def test_landing_page_tells_the_numbers_of_its_figure(question):
+    blind, found = question.answers()
+    text = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
+    assert f"rises from {blind:.2%} to {found['LLP'].accuracy:.2%}." in text
+    everyone_zero = (30 / 32) ** question.BAG_SIZE
+    assert round(10 * everyone_zero) == 6 and "In six bags out of ten nobody has a one." in text
+    for name in ("RR", "LLP+Geom"):
+        assert found[name].moved[question.SHIFTS > question.EPSILON].max() < 1e-12
 
 
 @pytest.mark.parametrize("verdict", ["holds", "false", "misprint", "gap", "unchecked"])
