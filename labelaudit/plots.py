@@ -127,8 +127,8 @@ def beliefs(
         one = look(mechanism)
         axes.scatter(values, places, marker=one.marker, s=48, color=one.colour, label=one.name)
     axes.set_yticks(places, names)
-    axes.invert_yaxis()
-    axes.set(xlim=(-0.03, 1.03), xlabel="probability that the label is 1")
+    axes.set(xlim=(-0.03, 1.03), ylim=(len(names) - 0.4, -0.6))
+    axes.set_xlabel("probability that the label is 1")
     axes.grid(axis="y", color="#dddddd")
     axes.set_axisbelow(True)
 
