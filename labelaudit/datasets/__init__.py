@@ -1,0 +1,137 @@
+"""The data sets of the book: Higgs, KDD12, their simulated stand-ins, Fair's survey.
+
+>>> data = load("higgs-like")
+>>> data.simulated, data.columns[:2]
+(True, ('lepton_pT', 'lepton_eta'))
+>>> data.train.features.shape, data.test.features.shape
+((60000, 28), (10000, 28))
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from labelaudit import checks
+from labelaudit.datasets import standins
+from labelaudit.datasets.catalogue import CATALOGUE
+from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Batch, Dataset, Split, fingerprint
+from labelaudit.datasets.fair import load_fair
+from labelaudit.datasets.store import DataRefusal, NotPrepared, open_array, read_manifest
+
+__all__ = [
+    "NAMES",
+    "Batch",
+    "DataRefusal",
+    "Dataset",
+    "NotPrepared",
+    "Split",
+    "load",
+    "load_or_standin",
+]
+
+NAMES = ("higgs", "kdd12", "higgs-like", "kdd12-like", "fair")
+SIMULATED_ROWS = 60_000
+
+
+def load(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
+    """A data set by name. Nothing is read or made before its arrays are asked for.
+
+    `train_rows` is the number of training rows to simulate (60,000 unless told) or, of real data,
+    the most to use. `seed` names the simulation. `higgs` and `kdd12` raise `NotPrepared` until
+    they have been prepared.
+    """
+    if name not in NAMES:
+        raise ValueError(f"a data set is one of {', '.join(NAMES)}, not {name!r}")
+    if train_rows is not None:
+        train_rows = checks.whole_number(train_rows, "train_rows")
+    if name == "fair":
+        return load_fair()
+    if name in CATALOGUE:
+        return _prepared(name, train_rows)
+    seed = checks.whole_number(seed, "seed", least=0)
+    return _simulated(name, train_rows or SIMULATED_ROWS, seed)
+
+
+def load_or_standin(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
+    """The real data set where it has been prepared, its simulated stand-in where not."""
+    try:
+        return load(name, train_rows=train_rows, seed=seed)
+    except NotPrepared:
+        return load(f"{name}-like", train_rows=train_rows, seed=seed)
+
+
+def _simulated(name: str, train_rows: int, seed: int) -> Dataset:
+    rows = TEST_ROWS + train_rows
+
+    @cache
+    def everything() -> Arrays:
+        return standins.draw(name, rows, seed)
+
+    def part(chosen: slice) -> Arrays:
+        features, labels, eta = everything()
+        assert eta is not None
+        return Arrays(features[chosen], labels[chosen], eta[chosen])
+
+    facts = {"name": name, "version": standins.VERSION, "rows": rows, "seed": seed}
+    return Dataset(
+        name=name,
+        train=Split(lambda: part(slice(TEST_ROWS, None))),
+        test=Split(lambda: part(slice(TEST_ROWS))),
+        fingerprint=fingerprint(facts),
+        simulated=True,
+        description=f"simulated in the shape of {CATALOGUE[name.removesuffix('-like')].title}",
+        columns=standins.COLUMNS[name],
+        buckets=standins.HASHED[name],
+        facts=facts,
+    )
+
+
+def _prepared(name: str, train_rows: int | None) -> Dataset:
+    manifest = read_manifest(name)
+    if manifest is None:
+        raise NotPrepared(how_to_prepare(name))
+    held = manifest["split"]["test_rows"]
+    kept = manifest.get("negatives_kept", 1.0)
+
+    def part(chosen: slice) -> Split:
+        def arrays() -> Arrays:
+            features, labels = (open_array(name, manifest, key) for key in ("features", "labels"))
+            return Arrays(features[chosen], labels[chosen], None)
+
+        return Split(arrays, kept)
+
+    return Dataset(
+        name=name,
+        train=part(slice(held, None if train_rows is None else held + train_rows)),
+        test=part(slice(held)),
+        fingerprint=fingerprint(_lasting(manifest)),
+        simulated=False,
+        description=_described(manifest),
+        columns=tuple(manifest["columns"]),
+        buckets=manifest.get("buckets"),
+        negatives_kept=kept,
+        facts=manifest,
+    )
+
+
+def _lasting(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest without what may differ between two preparations of the same file."""
+    return {key: manifest[key] for key in manifest.keys() - {"arrays", "source_file"}}
+
+
+def _described(manifest: dict[str, Any]) -> str:
+    source = CATALOGUE[manifest["name"]]
+    if manifest["rows"] == source.rows:
+        return f"{source.title}, all {source.rows:,} rows"
+    return f"{source.title}, {manifest['rows']:,} of {source.rows:,} rows"
+
+
+def how_to_prepare(name: str) -> str:
+    """Which command prepares a data set, and where its file can be had."""
+    source = CATALOGUE[name]
+    return (
+        f"{source.title} is not prepared. With its file at hand ({source.layouts}):"
+        f" make data-{name} SOURCE=FILE. The file can be had from {source.home};"
+        f" make data-{name} fetches it"
+    )

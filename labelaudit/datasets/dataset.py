@@ -1,0 +1,147 @@
+"""What every loader gives: a training and a test part, their labels, and where they come from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labelaudit import checks
+from labelaudit.checks import Floats
+
+TEST_ROWS = 10_000
+# Rows that are shuffled together; a part with more is shuffled region by region.
+SHUFFLED_TOGETHER = 1 << 20
+
+
+class Arrays(NamedTuple):
+    """The arrays of one part of a data set, in one order."""
+
+    features: NDArray[Any]
+    labels: NDArray[np.uint8]
+    eta: Floats | None
+
+
+class Batch(NamedTuple):
+    """Some rows of a part."""
+
+    features: NDArray[Any]
+    labels: NDArray[np.uint8]
+
+
+class Split:
+    """One part of a data set. Its arrays are mapped or made when they are first asked for."""
+
+    def __init__(self, open_arrays: Callable[[], Arrays], negatives_kept: float = 1.0) -> None:
+        """`negatives_kept` is the share of negative examples that the data set still holds."""
+        self._open = open_arrays
+        self.negatives_kept = negatives_kept
+
+    @cached_property
+    def _arrays(self) -> Arrays:
+        return self._open()
+
+    @property
+    def features(self) -> NDArray[Any]:
+        """One row for each example: float32 measurements, or int32 hashed indices."""
+        return self._arrays.features
+
+    @property
+    def labels(self) -> NDArray[np.uint8]:
+        """0 or 1 for each example."""
+        return self._arrays.labels
+
+    @property
+    def eta(self) -> Floats | None:
+        """The true P(y = 1 | x) of each example, where the data are simulated; else None."""
+        return self._arrays.eta
+
+    @property
+    def weights(self) -> Floats | None:
+        """Weights that undo the thinning of negatives, if it was uniform; None without thinning."""
+        if self.negatives_kept == 1.0:
+            return None
+        return np.where(self.labels == 1, 1.0, 1 / self.negatives_kept)
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self.labels)
+
+    def batches(self, batch_size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
+        """All examples once, in batches; the last may be smaller.
+
+        With `rng` they are shuffled: regions of 2^20 rows are visited in random order and the
+        rows of each at random, so that memory stays flat however long the arrays are. A part of
+        at most 2^20 rows is shuffled as a whole.
+        """
+        size = checks.whole_number(batch_size, "batch_size")
+        if rng is None:
+            for start in range(0, len(self), size):
+                stop = start + size
+                yield Batch(self.features[start:stop], self.labels[start:stop])
+            return
+        checks.generator(rng)
+        features, labels, left = self.features, self.labels, np.empty(0, np.int64)
+        region = max(size, SHUFFLED_TOGETHER)
+        for start in rng.permutation(np.arange(0, len(self), region)):
+            rows = np.arange(start, min(start + region, len(self)))
+            rng.shuffle(rows)
+            rows = np.concatenate([left, rows])
+            whole = len(rows) - len(rows) % size
+            for first in range(0, whole, size):
+                chosen = rows[first : first + size]
+                yield Batch(features.take(chosen, axis=0), labels.take(chosen))
+            left = rows[whole:]
+        if left.size:
+            yield Batch(features.take(left, axis=0), labels.take(left))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A data set as every chapter uses it. `fingerprint` changes whenever the data do."""
+
+    name: str
+    train: Split
+    test: Split
+    fingerprint: str
+    simulated: bool
+    description: str
+    columns: tuple[str, ...]
+    buckets: int | None = None  # features are hashed indices below this number; None: measurements
+    negatives_kept: float = 1.0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def correct_eta(self, eta: ArrayLike) -> Floats:
+        """P(y = 1 | x) before negatives were thinned, from an estimate made on the thinned data.
+
+        Thinning at rate r multiplies the odds by 1 / r, so the correction multiplies them by r.
+        It assumes that negatives were dropped uniformly at random, whatever their features.
+
+        >>> fair = Split(lambda: Arrays(np.zeros((1, 1)), np.zeros(1, np.uint8), None))
+        >>> data = Dataset("thin", fair, fair, "", False, "", ("x",), negatives_kept=0.25)
+        >>> data.correct_eta([0.0, 0.5, 1.0]).tolist()
+        [0.0, 0.2, 1.0]
+        """
+        seen = checks.probabilities(eta)
+        kept = self.negatives_kept * seen
+        return kept / (1 - seen + kept)
+
+
+def fingerprint(facts: Mapping[str, Any]) -> str:
+    """A digest of facts that does not depend on the order of their keys."""
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+
+def held_out(rows: int) -> int:
+    """How many rows are for testing: 10,000, or a third where there are fewer than 30,000.
+
+    >>> held_out(11_000_000), held_out(6_366)
+    (10000, 2122)
+    """
+    return min(TEST_ROWS, rows // 3)
