@@ -5,9 +5,32 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from labelaudit.kernels.count import N_CHUNKS, TINY, compiled_parallel, count_pmf
+from labelaudit.kernels.count import N_CHUNKS, compiled, compiled_parallel, count_pmf
 from labelaudit.kernels.ratio import read_bag
 from labelaudit.kernels.shift import profile
+
+# Laws are computed times this power of two. A probability of 1e-300 may be a sum of what was far
+# smaller half-way, so nothing above 1e-320 is left out, and nothing loses digits to underflow.
+SCALE = 2.0**900
+FLOOR = SCALE * 1e-300 * 1e-20
+
+
+@compiled
+def _scaled_pmf(p, c, n, rows):
+    """Law of the count times SCALE, with the window it fills; the first member carries the factor.
+
+    A factor that is a power of two is taken on and off without rounding.
+    """
+    if n == 0:
+        pmf, lo, hi = count_pmf(p, c, n, FLOOR, rows)
+        pmf[0] = SCALE
+        return pmf, lo, hi
+    p[0] *= SCALE
+    c[0] *= SCALE
+    pmf, lo, hi = count_pmf(p, c, n, FLOOR, rows)
+    p[0] /= SCALE
+    c[0] /= SCALE
+    return pmf, lo, hi
 
 
 @compiled_parallel
@@ -18,12 +41,13 @@ def count_laws(eta):
     n_chunks = min(N_CHUNKS, n_bags)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
-        complement = np.empty(k)
+        p, c = np.empty(k), np.empty(k)
         for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
             for j in range(k):
-                complement[j] = 1.0 - eta[bag, j]
-            pmf, lo, hi = count_pmf(eta[bag], complement, k, TINY, rows)
-            out[bag, lo : hi + 1] = pmf[lo : hi + 1]
+                p[j] = eta[bag, j]
+                c[j] = 1.0 - eta[bag, j]
+            pmf, lo, hi = _scaled_pmf(p, c, k, rows)
+            out[bag, lo : hi + 1] = pmf[lo : hi + 1] / SCALE
     return out
 
 
@@ -40,24 +64,24 @@ def leave_one_out(eta):
         for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
             p, c, odds, ratios = work[0], work[1], work[2], work[3]
             n, ones, _, _ = read_bag(eta[bag], p, c, odds, member)
-            pmf, lo, hi = count_pmf(p, c, n, TINY, rows)
+            pmf, lo, hi = _scaled_pmf(p, c, n, rows)
             # Stand-ins for what was trimmed, so that the recursion starts beyond the window.
             if hi < n:
                 hi += 1
-                pmf[hi] = 0.01 * TINY
+                pmf[hi] = 0.01 * FLOOR
             if lo > 0:
                 lo -= 1
-                pmf[lo] = 0.01 * TINY
+                pmf[lo] = 0.01 * FLOOR
             law = pmf[lo : hi + 1]
             # A known label shifts the count or leaves it alone.
             for j in range(k):
                 shift = ones - 1 if eta[bag, j] == 1.0 else ones
                 if eta[bag, j] == 0.0 or eta[bag, j] == 1.0:
-                    out[bag, j, shift + lo : shift + hi + 1] = law
+                    out[bag, j, shift + lo : shift + hi + 1] = law / SCALE
             for i in range(n):
                 profile(odds[i], law, 0.0, np.inf, ratios)
                 for z in range(law.size):
                     if lo + z < n:
                         zero = law[z] / (c[i] + p[i] * ratios[z])
-                        out[bag, member[i], ones + lo + z] = zero
+                        out[bag, member[i], ones + lo + z] = zero / SCALE
     return out
