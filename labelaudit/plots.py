@@ -232,19 +232,21 @@ def sampled_cdf(
 
 
 def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
-    """Write the share of mass at infinity where a distribution function stops short of 1."""
+    """Write the share of mass at infinity, where a distribution function stops short of 1."""
     colour = look(mechanism).colour
     right = axes.get_xlim()[1]
-    ends: Options = {"arrowstyle": "<->", "color": colour, "shrinkA": 0, "shrinkB": 0}
-    axes.annotate("", (right, 1 - share), (right, 1.0), arrowprops=ends, annotation_clip=False)
-    above = share < 0.3
+    wide = share >= 0.05
+    if wide:
+        ends: Options = {"arrowstyle": "<->", "color": colour, "shrinkA": 0, "shrinkB": 0}
+        axes.annotate("", (right, 1 - share), (right, 1.0), arrowprops=ends, annotation_clip=False)
+    # A curve that ends low leaves room above it, one that ends high leaves room below.
     axes.annotate(
         f"{share:.2%} at infinity",
-        (right, 1 - share if above else 1 - share / 2),
-        (-6, -6 if above else 0),
+        (right, 1 - share / 2 if share > 0.3 else 0.4),
+        (-6, 0),
         textcoords="offset points",
         ha="right",
-        va="top" if above else "center",
+        va="center",
         color=colour,
         fontweight="bold",
     )
