@@ -13,15 +13,19 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 PARTIAL := $(VENV)/incomplete
 
-# The recipe of `chapter` reads these from the environment: YAML values would not survive make's quoting.
-export C P
+# Recipes read these from the environment: YAML values and file names would not survive make's quoting.
+export C P SOURCE
+
+prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
+	then $(BIN)/python $$script prepare --source "$$SOURCE"; \
+	else $(BIN)/python $$script fetch && $(BIN)/python $$script prepare; fi
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test book chapter lint format bench figure serve clean distclean lock
+.PHONY: help test book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(STAMP)  ## run the tests and doctests (T="..." passes arguments to pytest)
 	$(BIN)/python -m pytest -n auto --dist worksteal $(T)
@@ -51,6 +55,12 @@ bench: $(STAMP)  ## measure speed and memory, print the table, write it as JSON
 
 figure: $(STAMP)  ## draw the landing page's figure again (it is committed, for the README)
 	$(BIN)/python book/question.py
+
+data-higgs: $(STAMP)  ## prepare Higgs from SOURCE=FILE; without SOURCE, fetch it first
+	@$(call prepare,higgs)
+
+data-kdd12: $(STAMP)  ## prepare KDD12 from SOURCE=FILE; without SOURCE, fetch it first
+	@$(call prepare,kdd12)
 
 serve: $(STAMP)  ## show the built site at localhost:PORT (PORT=8000)
 	@[ -f _build/html/index.html ] || { echo 'no site yet: run make book first' >&2; exit 1; }

@@ -65,7 +65,15 @@ class ArrayWriter:
             view = view[self._file.write(view) :]
         self.rows += len(rows)
 
-    def close(self) -> None:
+    def __enter__(self) -> ArrayWriter:
+        """Itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file, finished or not."""
+        self._file.close()
+
+    def finish(self) -> None:
         """Write the header, now that the shape is known, and wait until all is on disk."""
         shape = (self.rows,) if self.columns is None else (self.rows, self.columns)
         text = f"{{'descr': '{self.dtype.str}', 'fortran_order': False, 'shape': {shape}, }}"
@@ -74,7 +82,6 @@ class ArrayWriter:
         self._file.seek(0)
         self._file.write(header + b"\n")
         os.fsync(self._file.fileno())
-        self._file.close()
 
 
 def digest_of(path: Path, algorithm: str = "sha256") -> str:
@@ -101,6 +108,7 @@ def new_set(name: str, say: Any = print) -> Iterator[Path]:
         if _remove_all_but(root, _current(root)):
             say(f"an earlier preparation of {name} did not finish; starting afresh")
         folder = Path(tempfile.mkdtemp(prefix="set-", dir=root))
+        folder.chmod(0o755)
         try:
             yield folder
         finally:
