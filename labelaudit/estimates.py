@@ -75,9 +75,10 @@ def _over_partitions(
 ) -> Estimate:
     """Mean over random partitions of a data set, with both of its errors.
 
-    The error of having a sample of m examples is, to first order, k sqrt(zeta / m), where zeta is
-    the variance over examples of the mean advantage of a bag that holds the example (Hoeffding's
-    projection). Two partitions show it without bias: the covariance of an example's bags.
+    The error of having a sample of m examples is the jackknife's, k sqrt((m - 1) zeta) / (m - k),
+    where zeta is the variance over examples of the mean advantage of the bags that hold the
+    example. Two partitions show zeta without bias: the covariance of an example's bags. A data
+    set of a single bag cannot show it.
     """
     k, m = mechanism.bag_size, prior.values.size
     first = prior.shuffle(k, rng)
@@ -103,7 +104,7 @@ def _over_partitions(
         float(means.std(ddof=1)) / math.sqrt(n_partitions),
         n_partitions * len(first),
         f"{n_partitions} random partitions, exact over releases{left_out}",
-        sampling_error=k * math.sqrt(max(zeta, 0.0) / m),
+        sampling_error=k * math.sqrt(max(zeta, 0.0) * (m - 1)) / (m - k) if m > k else None,
     )
 
 
