@@ -156,7 +156,7 @@ def _parquet(path: Path, needed: tuple[str, ...], optional: str = "") -> Iterato
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as table:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as table:
             present = table.schema_arrow.names
             if missing := [name for name in needed if name not in present]:
                 raise DataRefusal(

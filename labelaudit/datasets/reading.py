@@ -103,7 +103,7 @@ def _decompressed(file: HashedFile, kind: str) -> Any:
 def text_blocks(path: Path, file: HashedFile) -> Iterator[NDArray[np.uint8]]:
     """The text of a file in blocks that end with a line end. Each is valid until the next.
 
-    A line end is added where the last line has none.
+    A last line without an end is refused: it is the mark of a file that was cut short.
     """
     free: queue.Queue[Any] = queue.Queue()
     full: queue.Queue[Any] = queue.Queue()
@@ -131,12 +131,10 @@ def _read_ahead(
         rest = np.empty(0, np.uint8)
         while (buffer := free.get()) is not None:
             buffer[: len(rest)] = rest
-            # One byte stays free for the line end that the last line may lack.
-            length = len(rest) + _fill(stream, buffer[len(rest) : -1].data)
-            if length < len(buffer) - 1:
+            length = len(rest) + _fill(stream, buffer[len(rest) :].data)
+            if length < len(buffer):
                 if length and buffer[length - 1] != 10:
-                    buffer[length] = 10
-                    length += 1
+                    raise DataRefusal(f"{path} is cut short: its last line has no end")
                 full.put((buffer, length))
                 full.put(None)
                 return
