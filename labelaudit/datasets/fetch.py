@@ -131,7 +131,8 @@ def _receive(url: str, part: Path, say: Say, stall_seconds: float) -> None:
             _record(part).write_text(json.dumps(offered))
         with open(part, "ab" if continues else "wb") as file:
             tell = progress(part.stem, offered["size"])
-            while piece := reply.read(PIECE_BYTES):
+            # What has arrived is written at once, so that a stall loses nothing.
+            while piece := reply.read1(PIECE_BYTES):
                 file.write(piece)
                 offset += len(piece)
                 tell(offset)
