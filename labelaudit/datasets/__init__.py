@@ -1,4 +1,4 @@
-"""The data sets of the book: Higgs, KDD12, their simulated stand-ins, Fair's survey.
+"""The data sets of the book: Higgs, KDD12, their simulated stand-ins, Fair's survey, your table.
 
 >>> data = load("higgs-like")
 >>> data.simulated, data.columns[:2]
@@ -18,16 +18,20 @@ from labelaudit.datasets.catalogue import CATALOGUE
 from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Batch, Dataset, Split, fingerprint
 from labelaudit.datasets.fair import load_fair
 from labelaudit.datasets.store import DataRefusal, NotPrepared, open_array, read_manifest
+from labelaudit.datasets.table import Column, Table, read_table
 
 __all__ = [
     "NAMES",
     "Batch",
+    "Column",
     "DataRefusal",
     "Dataset",
     "NotPrepared",
     "Split",
+    "Table",
     "load",
     "load_or_standin",
+    "read_table",
 ]
 
 NAMES = ("higgs", "kdd12", "higgs-like", "kdd12-like", "fair")

@@ -1,0 +1,276 @@
+"""A user's own table: csv or parquet in; labels, features, bags or ready-made priors out.
+
+Decisions a careful analyst would take are taken here and written down in `notes`: which columns
+were left out and why, how many values were missing, how rare categories were pooled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelaudit import checks
+from labelaudit.checks import Floats
+from labelaudit.datasets.store import digest_of
+
+# As many levels as scikit-learn's gradient boosting takes, less one for the pooled rest.
+MOST_LEVELS = 254
+# A text column with more distinct values than this share of the rows names rows, not kinds.
+NAMES_ROWS = 0.5
+POSITIVE = {"1", "1.0", "true", "t", "yes", "y"}
+NEGATIVE = {"0", "0.0", "false", "f", "no", "n"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A feature as it is used: numbers, or codes of categories with NaN for missing."""
+
+    name: str
+    categorical: bool
+    levels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a sensitive label. Missing features are NaN; categories are codes from 0."""
+
+    path: Path
+    labels: NDArray[np.uint8]
+    features: NDArray[np.float32]
+    columns: tuple[Column, ...]
+    prior: Floats | None
+    bags: NDArray[np.int64] | None  # the bag of each row, numbered from 0
+    bag_names: tuple[str, ...]
+    ids: tuple[str, ...]
+    notes: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self.labels)
+
+    @property
+    def categorical(self) -> NDArray[np.bool_]:
+        """Which features are codes of categories."""
+        return np.array([column.categorical for column in self.columns], dtype=bool)
+
+    @property
+    def bag_sizes(self) -> NDArray[np.int64] | None:
+        """How many rows each bag has; bags may be of unequal size."""
+        return None if self.bags is None else np.bincount(self.bags)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The checksum of the file."""
+        return digest_of(self.path)
+
+
+def read_table(
+    path: str | Path,
+    *,
+    label: str,
+    features: Sequence[str] | None = None,
+    prior: str | None = None,
+    bag: str | None = None,
+    identifier: str | None = None,
+    positive: str | None = None,
+) -> Table:
+    """Read a table and get it ready for an audit, or say in one line why it cannot be.
+
+    Without `features`, every other column is used that can be; one that is named must be usable.
+    With `prior`, a column of P(y = 1 | x), no features are read. `positive` says which of two
+    labels counts as 1 where it is not plain (1, true or yes against 0, false or no).
+    """
+    path = Path(path)
+    frame = _read(path)
+    special = {"label": label, "prior": prior, "bag": bag, "identifier": identifier}
+    named = [name for name in (*special.values(), *(features or ())) if name is not None]
+    for name in named:
+        if name not in frame.columns:
+            raise ValueError(f"{path} has no column {name!r}; it has {_listed(frame.columns)}")
+    if named.count(label) > 1:
+        raise ValueError(f"the label {label!r} cannot be a feature, a prior or a bag as well")
+    notes: list[str] = []
+    needed = [name for name in (label, bag) if name is not None]
+    incomplete = frame[needed].isna().any(axis=1)
+    if incomplete.any():
+        notes.append(f"{int(incomplete.sum()):,} rows without {' or '.join(needed)} were left out")
+        frame = frame[~incomplete]
+    if frame.empty:
+        raise ValueError(f"{path} has no row with a label")
+    labels = _labels(frame[label], positive)
+    codes, names = (None, ()) if bag is None else _codes(frame[bag])
+    values: NDArray[np.float32] = np.empty((len(frame), 0), np.float32)
+    columns: list[Column] = []
+    if prior is None:
+        chosen = features or [name for name in frame.columns if name not in special.values()]
+        values, columns = _features(frame, chosen, features is not None, notes)
+    rows = frame.index if identifier is None else frame[identifier]
+    return Table(
+        path=path,
+        labels=labels,
+        features=values,
+        columns=tuple(columns),
+        prior=None if prior is None else _prior(frame[prior]),
+        bags=codes,
+        bag_names=names,
+        ids=tuple(str(row) for row in rows),
+        notes=tuple(notes),
+    )
+
+
+def _read(path: Path) -> Any:
+    """The file as a pandas frame whose index counts the rows of the file from 1."""
+    import pandas
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    with open(path, "rb") as file:
+        start = file.read(4)
+    if not start:
+        raise ValueError(f"{path} is empty")
+    is_parquet = start == b"PAR1"
+    if is_parquet != (path.suffix.lower() in (".parquet", ".pq")):
+        found = "is a parquet file" if is_parquet else "is not a parquet file"
+        raise ValueError(f"{path} {found}, whatever its name says")
+    options = csv.ConvertOptions(strings_can_be_null=True)
+    try:
+        table = (
+            parquet.read_table(path) if is_parquet else csv.read_csv(path, convert_options=options)
+        )
+    except (pyarrow.ArrowException, OSError) as error:
+        kind = "parquet" if is_parquet else "csv"
+        raise ValueError(f"{path} cannot be read as {kind}: {str(error).splitlines()[0]}") from None
+    if len(set(table.column_names)) < table.num_columns:
+        raise ValueError(f"{path} has two columns of the same name")
+    if table.num_rows == 0:
+        raise ValueError(f"{path} has no rows below its header")
+    frame = table.to_pandas(date_as_object=False)
+    frame.index = pandas.RangeIndex(1, len(frame) + 1)
+    return frame
+
+
+def _labels(values: Any, positive: str | None) -> NDArray[np.uint8]:
+    words = values.astype(str).str.strip()
+    distinct = sorted(words.unique())
+    if len(distinct) != 2:
+        shown = _listed(distinct)
+        raise ValueError(
+            f"the label {values.name!r} must have two values, not {len(distinct)}: {shown}"
+        )
+    if positive is not None:
+        if positive not in distinct:
+            raise ValueError(f"positive must be one of {_listed(distinct)}, not {positive!r}")
+        return (words == positive).to_numpy(np.uint8)
+    low, high = sorted(distinct, key=lambda word: word.lower() in POSITIVE)
+    if low.lower() not in NEGATIVE or high.lower() not in POSITIVE:
+        raise ValueError(
+            f"the label {values.name!r} has values {_listed(distinct)}; say which of them is"
+            f" positive"
+        )
+    return (words == high).to_numpy(np.uint8)
+
+
+def _prior(values: Any) -> Floats:
+    if values.isna().any():
+        row = values.index[values.isna()][0]
+        raise ValueError(f"the prior {values.name!r} is missing in row {row}")
+    if values.dtype.kind not in "uif":
+        raise ValueError(f"the prior {values.name!r} must hold numbers, not {values.dtype}")
+    return checks.probabilities(values.to_numpy(np.float64), str(values.name))
+
+
+def _codes(values: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    import pandas
+
+    codes, names = pandas.factorize(values, sort=True)
+    return codes.astype(np.int64), tuple(str(name) for name in names)
+
+
+def _features(
+    frame: Any, chosen: Sequence[str], named: bool, notes: list[str]
+) -> tuple[NDArray[np.float32], list[Column]]:
+    values, columns = [], []
+    for name in chosen:
+        if reason := _unusable(frame[name]):
+            if named:
+                raise ValueError(f"the feature {name!r} cannot be used: {reason}")
+            notes.append(f"{name} was left out: {reason}")
+            continue
+        numbers, column = _feature(frame[name], notes)
+        values.append(numbers)
+        columns.append(column)
+    if not columns:
+        raise ValueError("no usable feature is left: " + ("; ".join(notes) or "there is none"))
+    return np.column_stack(values), columns
+
+
+def _unusable(values: Any) -> str | None:
+    """Why a column cannot be a feature; None if it can."""
+    if values.isna().all():
+        return "every value is missing"
+    try:
+        distinct = values.nunique()
+    except TypeError:
+        return "its values are lists or records"
+    if distinct == 1:
+        return "it is constant" if not values.isna().any() else None
+    if _is_measured(values):
+        if values.dtype.kind in "ui" and distinct == len(values) and _is_sequence(values):
+            return "it numbers the rows"
+        return None
+    if distinct > max(NAMES_ROWS * len(values), MOST_LEVELS):
+        return f"its {distinct:,} distinct texts name rows rather than kinds"
+    return None
+
+
+def _is_measured(values: Any) -> bool:
+    return values.dtype.kind in "uifM"
+
+
+def _is_sequence(values: Any) -> bool:
+    return int(values.max()) - int(values.min()) == len(values) - 1
+
+
+def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column]:
+    name, missing = str(values.name), int(values.isna().sum())
+    if _is_measured(values):
+        if values.dtype.kind == "M":
+            notes.append(f"{name} is a date; its number of days is used")
+            values = (values - values.min()).dt.total_seconds() / 86_400
+        numbers = values.to_numpy(np.float64, na_value=np.nan)
+        endless = np.isinf(numbers)
+        if endless.any():
+            notes.append(f"{name}: {int(endless.sum()):,} infinite values are taken as missing")
+            numbers = np.where(endless, np.nan, numbers)
+        if missing:
+            notes.append(f"{name}: {missing:,} values are missing and stay so")
+        return numbers.astype(np.float32), Column(name, categorical=False)
+    counts = values.astype(str)[values.notna()].value_counts()
+    levels = counts.sort_index().sort_values(ascending=False, kind="stable").index
+    if len(levels) > MOST_LEVELS:
+        rest = int(counts[levels[MOST_LEVELS:]].sum())
+        notes.append(
+            f"{name}: of {len(levels):,} categories the {MOST_LEVELS} most frequent are kept;"
+            f" the others, in {rest:,} rows, count as one"
+        )
+    if missing:
+        notes.append(f"{name}: {missing:,} missing values are a category of their own")
+    kept = {level: float(code) for code, level in enumerate(levels[:MOST_LEVELS])}
+    pooled = float(len(kept))
+    codes = values.astype(str).map(kept).fillna(pooled).to_numpy(np.float64).copy()
+    codes[values.isna().to_numpy()] = np.nan
+    shown = (*levels[:MOST_LEVELS], *(("(other)",) if len(levels) > MOST_LEVELS else ()))
+    return codes.astype(np.float32), Column(name, categorical=True, levels=shown)
+
+
+def _listed(names: Any, most: int = 8) -> str:
+    names = [repr(str(name)) for name in names]
+    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
