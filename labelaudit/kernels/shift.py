@@ -39,7 +39,7 @@ def profile(odds, law, first, last, ratios):
     ratios[top] = last
     other = 1.0 / (1.0 + odds * last)
     for z in range(top - 1, turn - 1, -1):
-        other = law[z + 1] / law[z] / odds * (1.0 - other)
+        other = min(law[z + 1] / law[z] / odds * (1.0 - other), 1.0)
         ratios[z] = (1.0 - other) / (other * odds)
 
 

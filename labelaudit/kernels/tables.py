@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from labelaudit.kernels.count import N_CHUNKS, compiled, compiled_parallel, count_pmf
+from labelaudit.kernels.count import N_CHUNKS, TINY, compiled, compiled_parallel, count_pmf
 from labelaudit.kernels.ratio import read_bag
 from labelaudit.kernels.shift import profile
 
 # Laws are computed times this power of two. A probability of 1e-300 may be a sum of what was far
-# smaller half-way, so nothing above 1e-320 is left out, and nothing loses digits to underflow.
+# smaller half-way, so nothing above 1e-570 is left out, and nothing loses digits to underflow.
 SCALE = 2.0**900
-FLOOR = SCALE * 1e-300 * 1e-20
 
 
 @compiled
@@ -22,12 +21,12 @@ def _scaled_pmf(p, c, n, rows):
     A factor that is a power of two is taken on and off without rounding.
     """
     if n == 0:
-        pmf, lo, hi = count_pmf(p, c, n, FLOOR, rows)
+        pmf, lo, hi = count_pmf(p, c, n, TINY, rows)
         pmf[0] = SCALE
         return pmf, lo, hi
     p[0] *= SCALE
     c[0] *= SCALE
-    pmf, lo, hi = count_pmf(p, c, n, FLOOR, rows)
+    pmf, lo, hi = count_pmf(p, c, n, TINY, rows)
     p[0] /= SCALE
     c[0] /= SCALE
     return pmf, lo, hi
@@ -68,10 +67,10 @@ def leave_one_out(eta):
             # Stand-ins for what was trimmed, so that the recursion starts beyond the window.
             if hi < n:
                 hi += 1
-                pmf[hi] = 0.01 * FLOOR
+                pmf[hi] = 0.01 * TINY
             if lo > 0:
                 lo -= 1
-                pmf[lo] = 0.01 * FLOOR
+                pmf[lo] = 0.01 * TINY
             law = pmf[lo : hi + 1]
             # A known label shifts the count or leaves it alone.
             for j in range(k):
