@@ -1,0 +1,97 @@
+"""Compiled code: the same numbers from any number of threads, and compiled only once."""
+
+import subprocess
+import sys
+
+import numba
+import numpy as np
+import pytest
+
+from labelaudit import (
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    additive_advantage,
+    label_advantage,
+    multiplicative_cdf,
+    poisson_binomial,
+    posterior,
+)
+
+MECHANISMS = (LabelProportions(40), GeometricProportions(40, 1.0), LaplaceProportions(40, 1.0))
+
+
+def everything():
+    rng = np.random.default_rng(0)
+    eta = rng.beta(2, 30, (300, 40))
+    labels = rng.random(eta.shape) < eta
+    results = [poisson_binomial.pmf(eta), poisson_binomial.leave_one_out(eta[:20])]
+    for mechanism in MECHANISMS:
+        results.append(posterior(eta, mechanism, mechanism.release(labels, rng)))
+        results.append(additive_advantage(eta, mechanism))
+        results.append(label_advantage(eta, mechanism))
+        results.append(multiplicative_cdf(eta, mechanism, np.linspace(0, 2, 9)))
+    return results
+
+
+@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has a single thread")
+def test_results_do_not_depend_on_the_number_of_threads():
+    before = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        alone = everything()
+        numba.set_num_threads(2)
+        together = everything()
+    finally:
+        numba.set_num_threads(before)
+    for first, second in zip(alone, together, strict=True):
+        assert np.array_equal(first, second)
+
+
+def test_results_do_not_depend_on_the_rest_of_the_batch():
+    eta = np.random.default_rng(1).beta(2, 5, (130, 40))
+    for mechanism in MECHANISMS:
+        whole = additive_advantage(eta, mechanism)
+        assert np.array_equal(whole[[7]], additive_advantage(eta[[7]], mechanism))
+        releases = np.full(130, 0.25)
+        whole = posterior(eta, mechanism, releases)
+        assert np.array_equal(whole[[129]], posterior(eta[[129]], mechanism, releases[:1]))
+
+
+def test_inputs_are_left_alone_and_may_have_any_layout():
+    eta = np.random.default_rng(2).random((6, 8))
+    kept = eta.copy()
+    eta.setflags(write=False)
+    plain = posterior(eta, LabelProportions(8), np.full(6, 0.5))
+    assert np.array_equal(eta, kept)
+    for layout in (np.asfortranarray(eta), np.repeat(eta, 2, axis=0)[::2], eta.astype(">f8")):
+        assert np.array_equal(posterior(layout, LabelProportions(8), np.full(6, 0.5)), plain)
+
+
+# Prints how many compilations were loaded from disk and how many were made afresh.
+COUNT = """
+import numpy as np
+from labelaudit import LabelProportions, additive_advantage, poisson_binomial, posterior
+eta = np.full((3, 4), 0.3)
+posterior(eta, LabelProportions(4), [0.25] * 3)
+additive_advantage(eta, LabelProportions(4))
+poisson_binomial.pmf(eta)
+from labelaudit.kernels import gain, ratio, tables
+loaded = made = 0
+for module in (gain, ratio, tables):
+    for kernel in vars(module).values():
+        if hasattr(kernel, "stats"):
+            loaded += sum(kernel.stats.cache_hits.values())
+            made += sum(kernel.stats.cache_misses.values())
+print(loaded, made)
+"""
+
+
+def test_a_second_process_starts_warm():
+    """This process compiles what is not on disk yet; the next one finds everything there."""
+    exec(COUNT, {})
+    command = [sys.executable, "-c", COUNT]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    loaded, made = map(int, output.split())
+    assert loaded > 0
+    assert made == 0
