@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+from scipy.special import expit, logit
 
 from labelaudit import checks
 from labelaudit.checks import Floats
@@ -32,8 +33,8 @@ from labelaudit.mechanisms import (
 
 Options = dict[str, Any]
 
-WIDTH = 6.8
-FONT_SIZE = 10
+LEAST_WIDTH = 5.4
+FONT_SIZE = 11
 # Beyond so many points a scatter is drawn as pixels, which keeps the page light.
 MOST_VECTOR_POINTS = 200
 
@@ -93,13 +94,15 @@ def _mixed(colour: str, other: str, share: float) -> str:
     return to_hex((red, green, blue))
 
 
-def grid(rows: int, columns: int, *, height: float = 2.6, **options: Any) -> tuple[Figure, Any]:
-    """A figure with a table of axes, always two-dimensional, each row `height` inches high."""
+def grid(
+    rows: int, columns: int, *, width: float = 3.1, height: float = 2.6, **options: Any
+) -> tuple[Figure, Any]:
+    """A figure with a table of axes, always two-dimensional; sizes are those of one, in inches."""
     with plt.rc_context({"font.size": FONT_SIZE}):
         figure, axes = plt.subplots(
             rows,
             columns,
-            figsize=(WIDTH if columns > 1 else 0.8 * WIDTH, height * rows),
+            figsize=(max(width * columns, LEAST_WIDTH), height * rows),
             squeeze=False,
             layout="constrained",
             facecolor="white",
@@ -175,10 +178,7 @@ def arc(eta: ArrayLike, shift: float) -> Floats:
     >>> arc([0.5], 0.0).tolist()
     [0.5]
     """
-    prior = np.asarray(eta, dtype=np.float64)
-    if shift > 0:
-        return prior / (prior + (1 - prior) * np.exp(-shift))
-    return prior * np.exp(shift) / (1 - prior + prior * np.exp(shift))
+    return np.asarray(expit(logit(np.asarray(eta, dtype=np.float64)) + shift))
 
 
 def square(axes: Axes) -> None:

@@ -1,0 +1,217 @@
+"""The first chapters, run at smoke scale: their frame, their figures, and what they claim."""
+
+import ast
+import itertools
+import math
+import re
+from functools import cache
+
+import jupytext
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import ROOT
+
+import labelaudit as la
+from labelaudit.book.checkout import Checkout
+from labelaudit.book.contract import load_chapters
+from labelaudit.book.runner import execute
+
+CHAPTERS = ("01_setting", "02_additive_advantage", "07_scatter_plots", "08_advantage_distributions")
+CHECKOUT = Checkout(ROOT)
+
+
+@cache
+def executed(chapter, **overrides):
+    declared = load_chapters(CHECKOUT.chapters_file)[chapter]
+    values = declared.resolve("smoke", {name: list(value) for name, value in overrides.items()})
+    return execute(CHECKOUT, declared, values, scale="smoke")
+
+
+def glued(execution):
+    """Every number and piece of text the chapter stored for its prose."""
+    found = {}
+    for cell in execution.notebook.cells:
+        for output in cell.get("outputs", []):
+            name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+            if name:
+                (value,) = output["data"].values()
+                found[name] = float("inf") if value == "inf" else ast.literal_eval(value)
+    return found
+
+
+def table(execution, name):
+    return pd.read_csv(execution.folder / "files" / name)
+
+
+def text(chapter):
+    return CHECKOUT.source(chapter).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_frame_is_complete(chapter):
+    source = text(chapter)
+    for part in ("You will be able to", "**Necessary:**", "**Helpful:**", "**Time to read:**"):
+        assert part in source, part
+    assert source.index("Write down a prediction") < source.index("## Back to your prediction")
+    assert source.index("## Exercises") < source.index("## Summary") < source.index("What next")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_exercises_have_folded_solutions(chapter):
+    source = text(chapter)
+    exercises = re.findall(r"\{exercise\} .*\n:label: (\S+)", source)
+    solutions = re.findall(r"\{solution\} (\S+)\n:label: \S+\n:class: dropdown", source)
+    assert len(exercises) >= 3
+    assert solutions == exercises
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_python_in_a_solution_runs(chapter):
+    scope = {"np": np, "la": la}
+    solutions = re.findall(r"\{solution\}.*?^````$", text(chapter), re.MULTILINE | re.DOTALL)
+    assert solutions
+    for solution in solutions:
+        (code,) = re.findall(r"```python\n(.*?)```", solution, re.DOTALL)
+        exec(code, scope)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_cells_are_short(chapter):
+    cells = jupytext.read(CHECKOUT.source(chapter)).cells
+    shown = [
+        len(cell.source.splitlines())
+        for cell in cells
+        if cell.cell_type == "code"
+        and not set(cell.metadata.get("tags", [])) & {"hide-input", "remove-input"}
+    ]
+    assert np.quantile(shown, 0.9) < 14
+    assert np.median(shown) <= 6
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_figure_is_captioned_described_and_light(chapter):
+    figures = 0
+    for cell in executed(chapter).notebook.cells:
+        for output in cell.get("outputs", []):
+            if "image/svg+xml" not in output.get("data", {}):
+                continue
+            figures += 1
+            settings = cell.metadata["mystnb"]
+            assert settings["figure"]["name"].startswith("fig-")
+            assert len(settings["figure"]["caption"]) > 60
+            assert len(settings["image"]["alt"]) > 60 and settings["image"]["alt"].endswith(".")
+            picture = output["data"]["image/svg+xml"]
+            assert len(picture) < 700_000
+            origin = " ".join(settings["figure"]["caption"].split())
+            assert "simulated" in origin or "no simulation" in origin
+    assert figures >= 2
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_headline_numbers_are_finite(chapter):
+    headlines = executed(chapter).facts["headlines"]
+    assert len(headlines) >= 2
+    assert all(math.isfinite(float(headline["value"])) for headline in headlines)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_quoted_number_is_computed(chapter):
+    quoted = set(re.findall(r"\{glue:text\}`([\w-]+)", text(chapter)))
+    assert quoted <= set(glued(executed(chapter)))
+
+
+def test_the_bag_by_hand():
+    execution = executed("01_setting")
+    beliefs = table(execution, "beliefs.csv")
+    eta = beliefs["prior"].to_numpy()
+    weights = np.zeros(4)
+    for labels in itertools.product([0, 1], repeat=4):
+        if sum(labels) == 1:
+            weights += np.prod(np.where(labels, eta, 1 - eta)) * np.array(labels)
+    np.testing.assert_allclose(beliefs["LLP"], weights / weights.sum(), rtol=1e-12)
+    numbers = glued(execution)
+    assert 0 < numbers["setting-noisy-largest-shift"] <= 1 + 1e-12
+    assert numbers["setting-buyers-down"] == "Cleo"
+
+
+def test_attacking_agrees_with_the_formula():
+    execution = executed("02_additive_advantage")
+    results = table(execution, "bag_size.csv")
+    allowance = 4 * results["standard error"] + 1e-3
+    assert ((results["exact"] - results["counted"]).abs() <= allowance).all()
+    numbers = glued(execution)
+    assert numbers["additive-label-rr"] == pytest.approx(math.tanh(0.5), rel=1e-12)
+    assert numbers["additive-label-llp"] > 100 * numbers["additive-llp"] > 0
+
+
+def test_individual_advantage_of_randomized_response():
+    curves = table(executed("02_additive_advantage"), "individual.csv")
+    flip = 1 / (1 + math.e)
+    closed = np.maximum(np.minimum(curves["prior"], 1 - curves["prior"]) - flip, 0)
+    np.testing.assert_allclose(curves["additive_advantage, RR, uniform"], closed, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "overrides", [{}, {"laws": ("beta-2-5", "beta-40-40"), "bag_sizes": (3,), "epsilons": (0.7,)}]
+)
+def test_clouds_lie_where_the_paper_says(overrides):
+    execution = executed("07_scatter_plots", **overrides)
+    numbers = glued(execution)
+    assert numbers["scatter-rr-deviation"] < 1e-12
+    assert numbers["scatter-geom-ratio"] <= 1 + 1e-12
+    assert numbers["scatter-geom-edge"] == 0
+    edges = table(execution, "edges.csv")
+    means = {"beta-2-30": 1 / 16, "uniform": 1 / 2, "beta-2-5": 2 / 7, "beta-40-40": 1 / 2}
+    p, k = edges["law"].map(means), edges["bag size"]
+    np.testing.assert_allclose(edges["exact chance"], p**k + (1 - p) ** k, rtol=1e-12)
+    distance = (edges["exact chance"] - edges["sampled share"]).abs()
+    assert (distance <= 4.5 * edges["standard error"] + 1e-12).all()
+
+
+def test_infinite_mass_and_the_three_questions():
+    numbers = glued(executed("08_advantage_distributions"))
+    assert numbers["distribution-certain"] == pytest.approx((15 / 16) ** 8 + (1 / 16) ** 8)
+    assert numbers["distribution-gap"] < 0.25
+    assert math.isfinite(numbers["distribution-population"])
+    assert 0 < numbers["distribution-infinite"] < numbers["distribution-above"] < 1
+    assert numbers["distribution-geom-most"] <= 1 + 1e-12
+    assert numbers["distribution-any"] == pytest.approx(1 - (1 - 2 / 256) ** 1000)
+    assert (numbers["distribution-needed-last"], numbers["distribution-needed-first"]) == (28, 286)
+
+
+@pytest.mark.parametrize(
+    "mechanism", [la.LabelProportions(3), la.GeometricProportions(3, 0.8)], ids=repr
+)
+def test_own_quantiles_against_enumeration(mechanism):
+    cells = jupytext.read(CHECKOUT.source("08_advantage_distributions")).cells
+    scope = {"np": np, "la": la, "level": 0.9}
+    for name in ("release_chances", "own_quantiles"):
+        (code,) = [cell.source for cell in cells if cell.source.startswith(f"def {name}(")]
+        exec(code, scope)
+    eta = np.random.default_rng(5).beta(2, 5, (6, 3))
+    channel = (
+        np.eye(4) if math.isinf(mechanism.epsilon) else clipped_geometric(3, mechanism.epsilon)
+    )
+    expected = [[own_quantile(bag, i, channel, 0.9) for i in range(3)] for bag in eta]
+    np.testing.assert_allclose(scope["own_quantiles"](eta, mechanism), expected, rtol=1e-9)
+
+
+def clipped_geometric(k, epsilon):
+    """Rows: true count; columns: the count after noise and clipping, summed far out."""
+    noise = np.arange(-200, 201)
+    weight = np.exp(-epsilon * np.abs(noise))
+    rows = [np.bincount(np.clip(s + noise, 0, k), weight, k + 1) for s in range(k + 1)]
+    return np.array(rows) / weight.sum()
+
+
+def own_quantile(bag, i, channel, level):
+    """The quantile of one person's |I|, from the joint law of label and release."""
+    joint = np.zeros((2, channel.shape[1]))
+    for labels in itertools.product([0, 1], repeat=len(bag)):
+        joint[labels[i]] += np.prod(np.where(labels, bag, 1 - bag)) * channel[sum(labels)]
+    with np.errstate(divide="ignore"):
+        shift = np.abs(np.log(joint[1] / joint[0]) - np.log(bag[i] / (1 - bag[i])))
+    order = np.argsort(shift)
+    reached = joint.sum(axis=0)[order].cumsum() >= level - 1e-12
+    return shift[order][reached.argmax()]

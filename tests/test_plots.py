@@ -1,0 +1,157 @@
+"""Figures: one look for each mechanism, readable in grey, on white, and true to their numbers."""
+
+import subprocess
+import sys
+
+import matplotlib
+
+matplotlib.use("agg")
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from conftest import ROOT
+from matplotlib.colors import to_rgb
+
+import labelaudit as la
+from labelaudit import plots, priors
+
+MECHANISMS = {
+    "rr": la.RandomizedResponse(1.0),
+    "llp": la.LabelProportions(4),
+    "geom": la.GeometricProportions(4, 1.0),
+    "lap": la.LaplaceProportions(4, 1.0),
+    "none": la.NoRelease(4),
+}
+
+
+@pytest.fixture
+def panel():
+    figure, axes = plots.grid(1, 1)
+    yield axes[0, 0]
+    plt.close(figure)
+
+
+def grey(colour):
+    """How light a colour is in a black-and-white print."""
+    return float(np.dot(to_rgb(colour), [0.299, 0.587, 0.114]))
+
+
+def test_the_package_does_not_need_matplotlib():
+    code = "import sys, labelaudit; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_colours_are_those_of_the_style_sheet(name):
+    style = (ROOT / "book" / "_static" / "labelaudit.css").read_text(encoding="utf-8")
+    colour = plots.look(MECHANISMS[name]).colour.lower()
+    assert f".swatch-{name} {{ background: {colour}; }}" in style
+
+
+def test_every_mechanism_is_known_without_its_colour():
+    looks = [plots.look(mechanism) for mechanism in MECHANISMS.values()]
+    for feature in ("name", "colour", "dashes", "marker"):
+        assert len({getattr(look, feature) for look in looks}) == len(looks), feature
+
+
+def test_a_mechanism_without_a_look_is_refused():
+    with pytest.raises(TypeError, match=r"RandomizedResponse.*not 'RR'"):
+        plots.look("RR")
+
+
+@pytest.mark.parametrize("mechanism", list(MECHANISMS.values())[:4], ids=repr)
+@pytest.mark.parametrize("count", [2, 3, 4, 6])
+def test_shades_darken_visibly(mechanism, count):
+    lightness = [grey(shade) for shade in plots.shades(mechanism, count)]
+    assert max(np.diff(lightness)) < -0.03
+    assert lightness[0] < 0.9
+
+
+def test_one_shade_is_the_colour_itself():
+    look = plots.look(MECHANISMS["llp"])
+    assert plots.shades(MECHANISMS["llp"], 1) == [look.colour.lower()]
+    with pytest.raises(ValueError, match="count"):
+        plots.shades(MECHANISMS["llp"], 0)
+
+
+def test_grounds_are_white_and_opaque(panel):
+    assert panel.figure.get_facecolor() == panel.get_facecolor() == (1, 1, 1, 1)
+
+
+def test_a_figure_says_that_it_is_simulated(panel):
+    plots.simulated(panel.figure)
+    assert panel.figure.get_supxlabel() == "simulated priors"
+
+
+@pytest.mark.parametrize("shift", [-50.0, -1.0, 0.0, 0.3, 50.0, 800.0])
+def test_an_arc_moves_every_log_odds_alike(shift):
+    eta = np.linspace(0.01, 0.99, 99)
+    after = plots.arc(eta, shift)
+    assert ((after >= 0) & (after <= 1)).all()
+    if abs(shift) < 10:
+        moved = np.log(after / (1 - after)) - np.log(eta / (1 - eta))
+        np.testing.assert_allclose(moved, shift, atol=1e-12)
+    assert plots.arc([0.0, 1.0], shift).tolist() == [0.0, 1.0]
+
+
+def test_randomized_response_lands_on_its_spindle(panel):
+    eta = np.linspace(0.01, 0.99, 99)
+    mechanism = la.RandomizedResponse(1.3)
+    plots.spindle(panel, 1.3)
+    upper, lower = (line.get_xydata() for line in panel.get_lines())
+    for release, line in ((1.0, upper), (0.0, lower)):
+        after = la.posterior(eta, mechanism, np.full(eta.size, release))
+        np.testing.assert_allclose(after, plots.arc(eta, 1.3 * (2 * release - 1)), rtol=1e-12)
+        np.testing.assert_allclose(np.interp(eta, *line.T), after, atol=2e-3)
+
+
+def test_many_points_become_pixels_and_few_do_not(panel):
+    few, many = np.linspace(0, 1, 10), np.linspace(0, 1, 5000)
+    plots.scatter(panel, few, few, "black")
+    plots.scatter(panel, many, many, "black")
+    assert [bool(points.get_rasterized()) for points in panel.collections] == [False, True]
+
+
+def test_sampled_markers_lie_on_the_distribution_function(panel):
+    sample = np.array([0.0, 0.0, 0.5, 1.0, np.inf, np.inf])
+    plots.sampled_cdf(panel, sample, MECHANISMS["llp"], count=6)
+    shown = dict(panel.get_lines()[0].get_xydata())
+    assert shown == pytest.approx({0.0: 2 / 6, 0.5: 3 / 6, 1.0: 4 / 6})
+
+
+@pytest.mark.parametrize("share", [0.0, 0.0078, 0.6, 1.0])
+def test_the_share_at_infinity_is_written_out(panel, share):
+    plots.infinite_share(panel, share, MECHANISMS["llp"])
+    assert f"{share:.2%} at infinity" in [text.get_text() for text in panel.texts]
+
+
+def test_likelihood_bars_are_the_mechanisms(panel):
+    plots.likelihood(panel, MECHANISMS["geom"], 0.25)
+    heights = [bar.get_height() for bar in panel.patches]
+    np.testing.assert_allclose(heights, np.exp(-np.abs(1 - np.arange(5))))
+
+
+def test_beliefs_show_prior_and_posteriors(panel):
+    eta = np.array([0.1, 0.4, 0.7, 0.2])
+    after = la.posterior([eta], MECHANISMS["llp"], [0.25])[0]
+    plots.beliefs(panel, ["a", "b", "c", "d"], eta, {MECHANISMS["llp"]: after})
+    prior, posterior = (points.get_offsets()[:, 0] for points in panel.collections)
+    np.testing.assert_array_equal(prior, eta)
+    np.testing.assert_array_equal(posterior, after)
+
+
+def test_error_bars_span_two_standard_errors(panel):
+    plots.measured(panel, [1, 2], [0.5, 0.4], [0.1, 0.05], MECHANISMS["lap"])
+    segments = panel.collections[0].get_segments()
+    np.testing.assert_allclose([s[:, 1] for s in segments], [[0.3, 0.7], [0.3, 0.5]])
+
+
+def test_laws_go_by_their_names():
+    assert priors.named("beta-2-5") == priors.Beta(2, 5)
+    assert priors.named("beta-0.5-40") == priors.Beta(0.5, 40)
+    draws = priors.named("uniform").sample(20_000, np.random.default_rng(0))
+    # The largest deviation of 20,000 uniform draws exceeds this once in a million.
+    assert np.abs(np.sort(draws) - np.arange(20_000) / 20_000).max() < 0.02
+    for wrong in ("Uniform", "beta", "beta-2", "beta-2-30-1", "beta--2-3", ""):
+        with pytest.raises(ValueError, match=f"not {wrong!r}"):
+            priors.named(wrong)
