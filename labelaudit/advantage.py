@@ -91,7 +91,7 @@ def multiplicative_advantage(eta: ArrayLike, mechanism: Mechanism, releases: Arr
     [[-inf, -inf]]
     """
     with np.errstate(divide="ignore"):
-        return np.log(likelihood_ratios(eta, mechanism, releases)).reshape(np.shape(eta))
+        return np.log(likelihood_ratios(eta, mechanism, releases))
 
 
 def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) -> Floats:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-from labelaudit.mechanisms import Mechanism, NoisyCount, NoRelease
+from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.poisson_binomial import leave_one_out
 
 # Bags at a time where a table of bags x members x counts is made.
@@ -15,7 +15,7 @@ TABLE_ENTRIES = 4_000_000
 
 
 def likelihood_ratios(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
-    """P(release | y_i = 1, x) / P(release | y_i = 0, x) for each example: shape (n_bags, k).
+    """P(release | y_i = 1, x) / P(release | y_i = 0, x) for each example, in the shape of `eta`.
 
     All the attacker learns about label i is in this number: its log is the multiplicative
     advantage (Definition 3.6), and times the prior odds it gives the posterior odds. It is 1
@@ -25,23 +25,51 @@ def likelihood_ratios(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike)
     >>> likelihood_ratios([[0.2, 0.5]], LabelProportions(2), [0.5]).round(12).tolist()
     [[1.0, 4.0]]
     """
+    return _attack(eta, mechanism, releases, as_ratio=True)
+
+
+def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
+    """P(y_i = 1 | x, release) for each example of each bag, in the shape of `eta` (Lemma A.1).
+
+    >>> from labelaudit import LabelProportions
+    >>> posterior([[0.2, 0.5]], LabelProportions(2), [0.5]).round(12).tolist()
+    [[0.2, 0.8]]
+    """
+    return _attack(eta, mechanism, releases, as_ratio=False)
+
+
+def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> NDArray[np.int64]:
+    """The best guess of each label, 1 where its posterior is at least one half (Lemma A.1).
+
+    >>> from labelaudit import LabelProportions
+    >>> bayes_guess([[0.2, 0.6]], LabelProportions(2), [0.5]).tolist()
+    [[0, 1]]
+    """
+    return (posterior(eta, mechanism, releases) >= 0.5).astype(np.int64)
+
+
+def _attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, as_ratio: bool) -> Floats:
+    """Likelihood ratios or posteriors, by the quickest exact way the mechanism allows."""
     priors = checks.priors(eta, mechanism.bag_size)
     given = checks.release_vector(releases)
     if given.size != priors.shape[0]:
         raise ValueError(
             f"there must be one release for each bag: {priors.shape[0]} bags, {given.size} releases"
         )
-    if isinstance(mechanism, NoRelease) or mechanism.epsilon == 0:
-        mechanism.log_likelihood(given)
-        return np.ones_like(priors)
-    if isinstance(mechanism, NoisyCount):
+    if isinstance(mechanism, NoisyCount) and mechanism.epsilon > 0:
         from labelaudit.kernels import ratio
 
-        positions = mechanism.positions(given)
-        ratios = ratio.likelihood_ratios(priors, positions, mechanism.epsilon)
+        result = ratio.attack(priors, mechanism.positions(given), mechanism.epsilon, as_ratio)
+    elif mechanism.epsilon == 0:
+        mechanism.log_likelihood(given)
+        result = np.ones_like(priors) if as_ratio else priors.copy()
     else:
-        ratios = _any_channel(priors, mechanism, given)
-    impossible = np.isnan(ratios[:, 0])
+        result = _any_channel(priors, mechanism, given)
+        if not as_ratio:
+            with np.errstate(invalid="ignore", over="ignore"):
+                mixed = priors * result / (1 - priors + priors * result)
+            result = np.where(np.isinf(result), 1.0, mixed)
+    impossible = np.isnan(result[:, 0])
     if impossible.any():
         bag = int(np.flatnonzero(impossible)[0])
         ones, zeros = (priors[bag] == 1).sum(), (priors[bag] == 0).sum()
@@ -49,7 +77,7 @@ def likelihood_ratios(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike)
             f"release {given[bag]:g} of bag {bag} has probability zero under its priors "
             f"({ones} of them are 1 and {zeros} are 0)"
         )
-    return ratios
+    return result.reshape(np.shape(eta))
 
 
 def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
@@ -100,28 +128,3 @@ def _in_logs(eta: Floats, logs: Floats) -> Floats:
             ahead = np.logaddexp(ahead + zero[:, j], moved)
     ratios[~possible] = np.nan
     return ratios
-
-
-def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
-    """P(y_i = 1 | x, release) for each example of each bag, in the shape of `eta` (Lemma A.1).
-
-    >>> from labelaudit import LabelProportions
-    >>> posterior([[0.2, 0.5]], LabelProportions(2), [0.5]).tolist()
-    [[0.2, 0.8]]
-    """
-    ratios = likelihood_ratios(eta, mechanism, releases)
-    priors = checks.priors(eta, mechanism.bag_size)
-    with np.errstate(over="ignore", invalid="ignore"):
-        result = priors * ratios / (1 - priors + priors * ratios)
-    revealed = np.isinf(ratios) & (priors > 0)
-    return np.where(revealed, 1.0, result).reshape(np.shape(eta))
-
-
-def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> NDArray[np.int64]:
-    """The best guess of each label, 1 where its posterior is at least one half (Lemma A.1).
-
-    >>> from labelaudit import LabelProportions
-    >>> bayes_guess([[0.2, 0.5]], LabelProportions(2), [0.5]).tolist()
-    [[0, 1]]
-    """
-    return (posterior(eta, mechanism, releases) >= 0.5).astype(np.int64)

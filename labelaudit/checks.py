@@ -73,7 +73,9 @@ def _refuse_any(bad: NDArray[np.bool_], array: NDArray[Any], name: str, allowed:
 def probabilities(values: ArrayLike, name: str = "eta") -> Floats:
     """`values` as float64, every one in [0, 1]."""
     array = numbers(values, name)
-    _refuse_any(~((array >= 0) & (array <= 1)), array, name, "lie in [0, 1]")
+    # Two quick passes tell that all is well; NaN fails both comparisons.
+    if array.size and not (array.min() >= 0 and array.max() <= 1):
+        _refuse_any(~((array >= 0) & (array <= 1)), array, name, "lie in [0, 1]")
     return array
 
 

@@ -18,36 +18,45 @@ from numba import prange
 from labelaudit.kernels.count import N_CHUNKS, compiled, compiled_parallel, count_pmf, noisy_law
 
 # What is left out of a sum that need only be right to 1e-13.
-FLOOR = 1e-22
+FLOOR = 1e-18
+
+
+@compiled
+def positive(x):
+    """max(0, x), in the form that compiles to one instruction on a vector."""
+    return x if x > 0.0 else 0.0
 
 
 @compiled
 def _law_gains(law, lo, hi, q, eta, n, conditional, work, gain):
     """Gains under geometric noise (or none) of n examples with eta <= 1/2."""
-    rest, inverse = work[0], work[1]
+    rest, inverse, a, b = work[0], work[1], work[2], work[3]
     for i in range(n):
+        a[i] = 1.0 if conditional else eta[i]
+        b[i] = 1.0 if conditional else 1.0 - eta[i]
         inverse[i] = 1.0 / (1.0 - eta[i])
         rest[i] = law[lo] / (1.0 - eta[i] + eta[i] * q)
         gain[i] = 0.0
-    for z in range(lo + 1, hi + 1):
-        value = law[z]
-        if conditional:
-            for i in range(n):
-                here = (value - eta[i] * rest[i]) * inverse[i]
-                gain[i] += max(0.0, rest[i] - here)
-                rest[i] = here
-        else:
-            for i in range(n):
-                one = eta[i] * rest[i]
-                gain[i] += max(0.0, 2.0 * one - value)
-                rest[i] = (value - one) * inverse[i]
+    # Three terms a pass, so that an example's numbers stay in registers between them.
+    n_steps = hi - lo
+    for z in range(lo + 1, hi - 1, 3):
+        first, second, third = law[z], law[z + 1], law[z + 2]
+        for i in range(n):
+            one = (first - eta[i] * rest[i]) * inverse[i]
+            two = (second - eta[i] * one) * inverse[i]
+            three = (third - eta[i] * two) * inverse[i]
+            more = positive(a[i] * rest[i] - b[i] * one) + positive(a[i] * one - b[i] * two)
+            gain[i] += more + positive(a[i] * two - b[i] * three)
+            rest[i] = three
+    for z in range(hi + 1 - n_steps % 3, hi + 1):
+        for i in range(n):
+            one = (law[z] - eta[i] * rest[i]) * inverse[i]
+            gain[i] += positive(a[i] * rest[i] - b[i] * one)
+            rest[i] = one
     # Beyond hi each term is q times the one before, so one term and a factor sum them all.
     for i in range(n):
         ahead = (q * law[hi] - eta[i] * rest[i]) * inverse[i]
-        if conditional:
-            last = max(0.0, rest[i] - ahead)
-        else:
-            last = max(0.0, eta[i] * rest[i] - (1.0 - eta[i]) * ahead)
+        last = positive(a[i] * rest[i] - b[i] * ahead)
         gain[i] = (gain[i] * (1.0 - q) + last) / (1.0 + q)
 
 
@@ -116,7 +125,7 @@ def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
 @compiled
 def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work, out):
     """Gains of the members on one side of one half; `flipped` sees labels and law mirrored."""
-    group, gain, scratch = work[0], work[1], work[2:4]
+    group, gain, scratch = work[0], work[1], work[2:6]
     n = 0
     for j in range(eta.size):
         if (eta[j] > 0.5) == flipped:
@@ -144,7 +153,7 @@ def gains(eta, epsilon, laplace, conditional):
     n_chunks = min(N_CHUNKS, n_bags)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
-        work = np.empty((6, k + 9))
+        work = np.empty((8, k + 9))
         for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
             complement, law, mirrored = work[0], work[0], work[1]
             for j in range(k):
@@ -159,7 +168,7 @@ def gains(eta, epsilon, laplace, conditional):
                     law[j] = mirrored[j + 1]
             for j in range(lo, hi + 1):
                 mirrored[k - j] = law[j]
-            rest = work[2:6]
+            rest = work[2:8]
             _half_bag(
                 eta[bag], law, lo, hi, q, epsilon, laplace, conditional, False, rest, out[bag]
             )

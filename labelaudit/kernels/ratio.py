@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import prange
+from numba import njit, prange
 
 from labelaudit.kernels.count import (
     N_CHUNKS,
@@ -40,6 +40,9 @@ from labelaudit.kernels.count import (
 SMALL = 32
 # Beyond this exp(-epsilon) competes with NEGLIGIBLE.
 LARGE_EPSILON = 32.0
+
+# Moments only decide whether to tilt, so their sums may be taken in any order.
+reading = njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
 
 @compiled
@@ -92,43 +95,72 @@ def _tilt_members(x, epsilon, n, p, c, odds):
 
 
 @compiled
-def _sweep(odds, n, ratio, first, last, step, start, state):
-    """The recursion of the module's head for n members at once, from likelihood ratio `start`."""
+def _sweep(odds, n, steps, n_steps, start, state):
+    """The recursion of the module's head for n members at once, from likelihood ratio `start`.
+
+    Four steps a pass, so that a member's state stays in a register between them.
+    """
     for i in range(n):
         state[i] = odds[i] * start / (1.0 + odds[i] * start)
-    for j in range(first, last, step):
-        r = ratio[j]
+    for j in range(0, n_steps - 3, 4):
+        first, second, third, fourth = steps[j], steps[j + 1], steps[j + 2], steps[j + 3]
         for i in range(n):
-            state[i] = odds[i] * r * (1.0 - state[i])
+            value = odds[i] * first
+            pi = value - value * state[i]
+            value = odds[i] * second
+            pi = value - value * pi
+            value = odds[i] * third
+            pi = value - value * pi
+            value = odds[i] * fourth
+            state[i] = value - value * pi
+    for j in range(n_steps - n_steps % 4, n_steps):
+        for i in range(n):
+            state[i] = odds[i] * steps[j] * (1.0 - state[i])
 
 
-@compiled
-def read_bag(eta, p, c, odds, member):
-    """Split a bag into members in doubt and known ones; returns counts, mean and variance."""
-    n = 0
-    ones = 0
+@reading
+def _moments(eta, p, c, odds, member):
+    """Read a bag as if all labels were in doubt: how many are not, and the count's moments."""
+    known = 0
     mean = 0.0
     variance = 0.0
     for j in range(eta.size):
         value = eta[j]
-        if value == 1.0:
-            ones += 1
-        elif value > 0.0:
-            p[n] = value
-            c[n] = 1.0 - value
-            odds[n] = value / (1.0 - value)
-            member[n] = j
-            mean += value
-            variance += value * (1.0 - value)
-            n += 1
-    return n, ones, mean, variance
+        member[j] = j
+        p[j] = value
+        c[j] = 1.0 - value
+        odds[j] = value / (1.0 - value)
+        known += (value <= 0.0) | (value >= 1.0)
+        mean += value
+        variance += value * (1.0 - value)
+    return known, mean, variance
 
 
 @compiled
-def _bag_ratios(x, epsilon, q, n, mean, variance, eta, member, work, out):
-    """Likelihood ratios of the n members in doubt, for a release strictly between 0 and n."""
-    p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
-    law, ratio, rows, pmf = work[5], work[6], work[7:9], work[7]
+def read_bag(eta, p, c, odds, member):
+    """Split a bag into members in doubt and known ones: counts of both, mean and variance."""
+    known, mean, variance = _moments(eta, p, c, odds, member)
+    if known == 0:
+        return eta.size, 0, mean, variance
+    n = 0
+    ones = 0
+    for j in range(eta.size):
+        if eta[j] >= 1.0:
+            ones += 1
+        elif eta[j] > 0.0:
+            p[n] = p[j]
+            c[n] = c[j]
+            odds[n] = odds[j]
+            member[n] = j
+            n += 1
+    return n, ones, mean - ones, variance
+
+
+@compiled
+def _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one):
+    """P(y_i = 0 | x) and P(y_i = 1 | x) of n members in doubt, for a release inside 0..n."""
+    p, c, odds, inverse, up, down = work[0], work[1], work[2], work[3], work[4], work[5]
+    law, steps, rows, pmf = work[6], work[7], work[8:10], work[8]
     t = math.floor(x)
     tilt = 0.0
     trim = n > SMALL and not LARGE_EPSILON < epsilon < math.inf
@@ -142,72 +174,147 @@ def _bag_ratios(x, epsilon, q, n, mean, variance, eta, member, work, out):
         pmf, lo, hi = count_pmf(p, c, n, NEGLIGIBLE if trim else TINY, rows)
         if trim and q == 0.0 and not lo < t < hi:
             pmf, lo, hi = count_pmf(p, c, n, TINY, rows)
-    if q > 0.0 and (x <= lo or x >= hi):
-        for j in range(n):
-            out[member[j]] = q if x <= lo else 1.0 / q
-        return
     left = math.exp(tilt - epsilon)
     right = math.exp(-tilt - epsilon)
+    if q > 0.0 and (x <= lo or x >= hi):
+        start = right if x <= lo else 1.0 / left
+        for i in range(n):
+            one[i] = odds[i] * start / (1.0 + odds[i] * start)
+            zero[i] = 1.0 / (1.0 + odds[i] * start)
+        return
     noisy_law(pmf, lo, hi, x - t, left, right, law)
+    for i in range(n):
+        inverse[i] = c[i] / p[i]
     for j in range(lo, t + 1):
-        ratio[j] = law[j] / law[j + 1]
+        steps[j - lo] = law[j] / law[j + 1]
+    turn = steps[t - lo]
+    _sweep(odds, n, steps, t + 1 - lo, right, up)
+    for j in range(hi - t):
+        steps[j] = law[hi + 1 - j] / law[hi - j]
+    _sweep(inverse, n, steps, hi - t, left, down)
+    # Upwards where every step shrank the error, unless the complement then lost its digits.
+    for i in range(n):
+        upwards = (odds[i] * turn <= 1.0) & (up[i] <= 0.9)
+        one[i] = up[i] if upwards else 1.0 - down[i]
+        zero[i] = 1.0 - up[i] if upwards else down[i]
 
-    # Upwards for every member whose posterior may be below one half; where it then comes out
-    # above 0.9, its complement has lost digits, and the member goes down with the others.
-    up = 0
-    for j in range(n):
-        if odds[j] * ratio[t] <= 1.0:
-            group[up] = odds[j]
-            up += 1
-    _sweep(group, up, ratio, lo, t + 1, 1, right, state)
-    up = 0
-    down = 0
-    for j in range(n):
-        pi = 1.0
-        if odds[j] * ratio[t] <= 1.0:
-            pi = state[up]
-            up += 1
-        if pi <= 0.9:
-            value = eta[member[j]]
-            out[member[j]] = pi * (1.0 - value) / ((1.0 - pi) * value)
+
+@compiled
+def _write(eta, n, zero, one, as_ratio, member, out):
+    """Write posteriors or likelihood ratios of the members in doubt to their places."""
+    if as_ratio:
+        for i in range(n):
+            value = eta[member[i]]
+            one[i] = one[i] * (1.0 - value) / (zero[i] * value)
+    if n == eta.size:
+        out[:] = one[:n]
+    else:
+        for i in range(n):
+            out[member[i]] = one[i]
+
+
+@compiled
+def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, out):
+    """Fill `out` for one bag, whatever its priors and its release."""
+    zero, one = work[10], work[11]
+    n, ones, mean, variance = read_bag(eta, work[0], work[1], work[2], member)
+    if n < eta.size:
+        for j in range(eta.size):
+            out[j] = 1.0 if as_ratio else eta[j]
+    x = position - ones
+    if q == 0.0 and not 0 <= x <= n:
+        out[:] = math.nan
+        return
+    if x <= 0 or x >= n:
+        for i in range(n):
+            up = q * work[2, i] if x <= 0 else work[2, i] / q
+            one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
+            zero[i] = 1.0 / (1.0 + up)
+    else:
+        _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one)
+    _write(eta, n, zero, one, as_ratio, member, out)
+
+
+@compiled
+def _attack_small_bag(eta, x, q, as_ratio, pmf, law, out):
+    """The whole attack on a small bag with every label in doubt; False if it is not for this.
+
+    No vector is long enough here to be worth setting up, and nothing needs trimming or tilting
+    unless a probability leaves the range of a float.
+    """
+    k = eta.size
+    t = math.floor(x)
+    if not 0.0 < x < k:
+        for i in range(k):
+            prior = eta[i]
+            if prior <= 0.0 or prior >= 1.0:
+                return False
+            # At either end the release says the same of every label: exp(-+epsilon).
+            odds = prior / (1.0 - prior)
+            if as_ratio:
+                out[i] = q if x <= 0.0 else 1.0 / q
+            else:
+                out[i] = odds * q / (1.0 + odds * q) if x <= 0.0 else odds / (odds + q)
+        return True
+    pmf[0] = 1.0
+    for j in range(k):
+        one = eta[j]
+        pmf[j + 1] = pmf[j] * one
+        for s in range(j, 0, -1):
+            pmf[s] = pmf[s] * (1.0 - one) + pmf[s - 1] * one
+        pmf[0] *= 1.0 - one
+    # A label that is known puts one of the two ends out of reach.
+    if not (pmf[0] > TINY and pmf[k] > TINY):
+        return False
+    if q == 0.0:
+        law[0] = 0.0
+        for s in range(k + 1):
+            law[s + 1] = pmf[s]
+    else:
+        noisy_law(pmf, 0, k, x - t, q, q, law)
+    for j in range(t + 1):
+        pmf[j] = law[j] / law[j + 1]
+    for j in range(t + 1, k + 1):
+        pmf[j] = law[j + 1] / law[j]
+    for i in range(k):
+        prior = eta[i]
+        odds = prior / (1.0 - prior)
+        up = 1.0
+        if odds * pmf[t] <= 1.0:
+            up = odds * q / (1.0 + odds * q)
+            for j in range(t + 1):
+                up = odds * pmf[j] * (1.0 - up)
+        if up <= 0.9:
+            out[i] = up / ((1.0 - up) * odds) if as_ratio else up
         else:
-            out[member[j]] = -1.0
-            group[down] = 1.0 / odds[j]
-            down += 1
-    for j in range(t + 1, hi + 1):
-        ratio[j] = law[j + 1] / law[j]
-    _sweep(group, down, ratio, hi, t, -1, left, state)
-    down = 0
-    for j in range(n):
-        if out[member[j]] == -1.0:
-            pi = state[down]
-            value = eta[member[j]]
-            out[member[j]] = (1.0 - pi) * (1.0 - value) / (pi * value)
-            down += 1
+            odds = (1.0 - prior) / prior
+            down = odds * q / (1.0 + odds * q)
+            for j in range(k, t, -1):
+                down = odds * pmf[j] * (1.0 - down)
+            out[i] = (1.0 - down) * odds / down if as_ratio else 1.0 - down
+    return True
 
 
 @compiled_parallel
-def likelihood_ratios(eta, positions, epsilon):
-    """P(release | y_i = 1) / P(release | y_i = 0) for each example of each bag.
+def attack(eta, positions, epsilon, as_ratio):
+    """Posteriors of every example, or P(release | y_i = 1) / P(release | y_i = 0).
 
-    `positions` are releases in count units. Members with a prior of 0 or 1 get 1; a release
-    that the priors rule out gives NaN throughout its bag.
+    `positions` are releases in count units. A prior of 0 or 1 stays as it is, with ratio 1; a
+    release that the priors rule out gives NaN throughout its bag.
     """
     n_bags, k = eta.shape
     q = math.exp(-epsilon)
-    out = np.ones((n_bags, k))
+    out = np.empty((n_bags, k))
     n_chunks = min(N_CHUNKS, n_bags)
     for chunk in prange(n_chunks):
-        work = np.empty((9, k + 9))
+        start = chunk * n_bags // n_chunks
+        stop = (chunk + 1) * n_bags // n_chunks
+        work = np.empty((12, k + 9))
+        pmf, law = work[0], work[1]
         member = np.empty(k, np.int64)
-        for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
-            n, ones, mean, variance = read_bag(eta[bag], work[0], work[1], work[2], member)
-            x = positions[bag] - ones
-            if q == 0.0 and not 0 <= x <= n:
-                out[bag] = math.nan
-            elif x <= 0 or x >= n:
-                for j in range(n):
-                    out[bag, member[j]] = q if x <= 0 else 1.0 / q
-            else:
-                _bag_ratios(x, epsilon, q, n, mean, variance, eta[bag], member, work, out[bag])
+        for bag in range(start, stop):
+            if k > SMALL or not _attack_small_bag(
+                eta[bag], positions[bag], q, as_ratio, pmf, law, out[bag]
+            ):
+                _attack_bag(eta[bag], positions[bag], epsilon, q, as_ratio, work, member, out[bag])
     return out

@@ -1,0 +1,1 @@
+"""Speed and memory, measured against peers in one run: `python -m benchmarks`."""
