@@ -1,6 +1,7 @@
 """The ledger: complete, in order, every verdict as recorded, every mutant red."""
 
 import json
+import re
 import sys
 from fractions import Fraction
 from functools import cache
@@ -12,7 +13,7 @@ import pytest
 
 from labelaudit import ledger
 from labelaudit.cli import main
-from labelaudit.ledger import exact
+from labelaudit.ledger import exact, html
 from labelaudit.ledger.rows import Finding, Refuted, Row, Search, confirm, statement
 
 QUICK = Search(quick=True)
@@ -132,6 +133,49 @@ def test_a_broken_check_names_its_row():
     row = Row("X.1", 1, "a statement", "01_setting", check, ())
     with pytest.raises(Refuted, match=r"X\.1.*two is three"):
         ledger.entry(row, QUICK)
+
+
+def errata_sections() -> dict[str, str]:
+    """The text of each section of the errata page, by the anchors that lead to it."""
+    page = Path(__file__).parents[1] / "notebooks" / "errata.md"
+    parts = re.split(r"^(?=\(errata-[\w-]+\)=\n#+ )", page.read_text("utf-8"), flags=re.MULTILINE)
+    return {name: part for part in parts for name in re.findall(r"\(errata-([\w-]+)\)=", part)}
+
+
+@pytest.mark.parametrize("id", [id for id, verdict in RECORDED.items() if verdict == "false"])
+def test_every_false_statement_has_a_cell_that_asserts_its_counterexample(id):
+    section = errata_sections()[html.anchor(id)]
+    assert "[false]{.verdict .verdict-false}" in section
+    assert re.search(r"\{code-cell\}.*?^ *assert .*?^```", section, re.DOTALL | re.MULTILINE)
+    assert "**Mended.**" in section and "**What depends on it.**" in section
+    assert str(next(row.line for row in ROWS if row.id == id)) in section
+
+
+def test_the_errata_list_what_does_not_hold_and_nothing_else():
+    listed = set(errata_sections()) - {"misprints"}
+    wrong = {id for id, verdict in RECORDED.items() if verdict in {"false", "gap"}}
+    assert listed == {html.anchor(id) for id in wrong}
+
+
+def test_the_page_shows_every_entry_and_links_only_to_pages_that_exist():
+    entries = ledger.run(only=["LA.3-CS", "N-0.46", "S3-refs", "PA.8"], quick=True)
+    page = html.as_html(entries, {"06_proof_workshop", "errata"})
+    assert re.findall(r'<tr id="([\w-]+)" data-verdict="(\w+)"', page) == [
+        (html.anchor(entry["id"]), entry["verdict"]) for entry in entries
+    ]
+    assert set(re.findall(r'href="([^"]+)"', page)) == {
+        "06_proof_workshop.html",
+        "errata.html#errata-la-3-cs",
+        "errata.html#errata-misprints",
+    }
+    assert "href" not in html.as_html(entries)
+    assert "href" not in html.excerpt(entries)
+    assert "0.46" in html.misprints(entries) and "PA.8" not in html.misprints(entries)
+    assert html.summary({"both": ["PA.8", "N-0.46"]}, entries).count('class="verdict') == 2
+
+
+def test_anchors_are_distinct():
+    assert len({html.anchor(row.id) for row in ROWS}) == len(ROWS)
 
 
 @pytest.mark.parametrize("size", range(1, 6))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from labelaudit.ledger import Entry, Row, Verdict, rows
@@ -24,7 +24,11 @@ PARTS = {
     "appendix_d": "Appendix D: proportion matching with noise",
 }
 
+# The theme puts a light ground behind raw HTML on its dark pages; ours follows the page.
 STYLE = """
+html[data-theme] .bd-content .cell_output .text_html:has(.ledger-page) {
+  background: none !important; color: inherit !important; padding: 0 !important; }
+.bd-article :is(h2, h3) .verdict { font-size: 0.55em; vertical-align: 0.3em; }
 .ledger-controls { display: flex; flex-wrap: wrap; gap: 0.4rem; margin: 1rem 0 0.3rem; }
 .ledger-controls button { background: none; cursor: pointer; font: inherit; padding: 0 0.2rem;
   border: 2px solid transparent; border-radius: 0.4rem; color: inherit; }
@@ -38,7 +42,7 @@ table.ledger-table :is(td, th) { text-align: left !important; vertical-align: to
   white-space: normal; overflow-wrap: anywhere; border: 0;
   border-top: 1px solid var(--pst-color-border); background: none !important;
   color: var(--pst-color-text-base); font-weight: normal; }
-table.ledger-table .ledger-id { width: 8.2rem; }
+table.ledger-table .ledger-id { width: 8.6rem; }
 table.ledger-table .ledger-id b { display: block; }
 table.ledger-table .ledger-part th { font-weight: 600; font-size: 1rem; padding-top: 1.4rem; }
 table.ledger-table p { margin: 0 0 0.35rem; }
@@ -114,10 +118,14 @@ def as_html(entries: Sequence[Entry], chapters: Collection[str] = ()) -> str:
         f"{''.join(lines)}</tbody>"
         for part, lines in bodies.items()
     )
-    return (
-        f'<div class="ledger-page"><style>{STYLE}</style>{_controls(entries)}'
-        f'<table class="ledger-table">{tables}</table><script>{SCRIPT}</script></div>'
-    )
+    return _table(tables, _controls(entries), f"<script>{SCRIPT}</script>")
+
+
+def excerpt(entries: Sequence[Entry]) -> str:
+    """A few rows as the ledger page shows them, for a chapter that runs them in place."""
+    known = {row.id: row for row in rows()}
+    lines = "".join(_line(known[item["id"]], item, ()) for item in entries)
+    return _table(f"<tbody>{lines}</tbody>")
 
 
 def misprints(entries: Sequence[Entry]) -> str:
@@ -130,7 +138,26 @@ def misprints(entries: Sequence[Entry]) -> str:
         for item in entries
         if item["verdict"] == "misprint"
     )
-    return f'<style>{STYLE}</style><table class="ledger-table"><tbody>{lines}</tbody></table>'
+    return _table(f"<tbody>{lines}</tbody>")
+
+
+def summary(groups: Mapping[str, Sequence[str]], entries: Sequence[Entry]) -> str:
+    """A line for each group of statements, such as the parts of a theorem, with their verdicts."""
+    found = {item["id"]: item["verdict"] for item in entries}
+    lines = "".join(
+        f'<tr><th class="ledger-id" scope="row">{escape(name)}</th><td>'
+        + ", ".join(f"{escape(id)} {badge(found[id])}" for id in ids)
+        + "</td></tr>"
+        for name, ids in groups.items()
+    )
+    return _table(f"<tbody>{lines}</tbody>")
+
+
+def _table(bodies: str, before: str = "", after: str = "") -> str:
+    return (
+        f'<div class="ledger-page"><style>{STYLE}</style>{before}'
+        f'<table class="ledger-table">{bodies}</table>{after}</div>'
+    )
 
 
 def _controls(entries: Sequence[Entry]) -> str:
