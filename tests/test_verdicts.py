@@ -1,0 +1,57 @@
+"""Badges in the chapters: they say what the ledger says, and the page runs the check."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from labelaudit.book.verdicts import verdicts
+
+ROOT = Path(__file__).resolve().parents[1]
+VERDICTS = json.loads((ROOT / "tests" / "ledger_verdicts.json").read_text(encoding="utf-8"))
+BADGE = re.compile(r"\[(\S+) (\w+)\]\{\.verdict \.verdict-(\w+)\}")
+CALL = re.compile(r"^verdicts\((.*?)\)$", re.DOTALL | re.MULTILINE)
+CHAPTERS = ["03_label_aggregation", "04_randomized_response", "05_multiplicative_advantage"]
+
+
+def source(chapter):
+    return (ROOT / "notebooks" / f"{chapter}.md").read_text(encoding="utf-8")
+
+
+def checked_on(text):
+    return {name for call in CALL.findall(text) for name in re.findall(r'"([^"]+)"', call)}
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_badges_agree_with_the_ledger(chapter):
+    badges = BADGE.findall(source(chapter))
+    assert len(badges) >= 5
+    for name, word, colour in badges:
+        assert word == colour == VERDICTS[name], name
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_badge_is_backed_by_a_check_on_its_page(chapter):
+    text = source(chapter)
+    assert {name for name, _, _ in BADGE.findall(text)} <= checked_on(text)
+
+
+def test_a_wrong_badge_is_seen():
+    wrong = "[T3.7 holds]{.verdict .verdict-holds}"
+    (name, word, _), *_ = BADGE.findall(wrong)
+    assert VERDICTS[name] != word
+
+
+def test_the_table_shows_badge_evidence_and_mended_form():
+    shown = verdicts("N-0.46", "T3.5")
+    assert [item["id"] for item in shown.entries] == ["N-0.46", "T3.5"]
+    html = shown._repr_html_()
+    assert '<span class="verdict verdict-misprint">misprint</span>' in html
+    assert "<em>Mended:</em> 1 - 2/(1 + e^epsilon)" in html
+    assert "0.4621" in repr(shown)
+
+
+def test_an_unknown_statement_is_refused():
+    with pytest.raises(ValueError, match=r"no statement 'T9\.9' in the ledger"):
+        verdicts("T9.9")
