@@ -1,7 +1,6 @@
-"""Likelihood ratios of a release: the attacker's inner loop.
+"""The attacker's inner loop: what a release says about each label of its bag.
 
-
-One fact carries all of them. Write P for the law of a bag's label count, P_i for that law without
+One fact carries it. Write P for the law of a bag's label count, P_i for that law without
 example i, and eta_i for its prior; then for any noise that is added to the count, with R and R_i
 the laws of the noisy count,
 
@@ -35,9 +34,8 @@ from labelaudit.kernels.count import (
     count_pmf,
     noisy_law,
 )
+from labelaudit.kernels.small import SMALL, attack_small_bag
 
-# Bags this small are never worth trimming.
-SMALL = 32
 # Beyond this exp(-epsilon) competes with NEGLIGIBLE.
 LARGE_EPSILON = 32.0
 
@@ -222,7 +220,7 @@ def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, out):
         for j in range(eta.size):
             out[j] = 1.0 if as_ratio else eta[j]
     x = position - ones
-    if q == 0.0 and not 0 <= x <= n:
+    if math.isinf(epsilon) and not 0 <= x <= n:
         out[:] = math.nan
         return
     if x <= 0 or x >= n:
@@ -233,66 +231,6 @@ def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, out):
     else:
         _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one)
     _write(eta, n, zero, one, as_ratio, member, out)
-
-
-@compiled
-def _attack_small_bag(eta, x, q, as_ratio, pmf, law, out):
-    """The whole attack on a small bag with every label in doubt; False if it is not for this.
-
-    No vector is long enough here to be worth setting up, and nothing needs trimming or tilting
-    unless a probability leaves the range of a float.
-    """
-    k = eta.size
-    t = math.floor(x)
-    if not 0.0 < x < k:
-        for i in range(k):
-            prior = eta[i]
-            if prior <= 0.0 or prior >= 1.0:
-                return False
-            # At either end the release says the same of every label: exp(-+epsilon).
-            odds = prior / (1.0 - prior)
-            if as_ratio:
-                out[i] = q if x <= 0.0 else 1.0 / q
-            else:
-                out[i] = odds * q / (1.0 + odds * q) if x <= 0.0 else odds / (odds + q)
-        return True
-    pmf[0] = 1.0
-    for j in range(k):
-        one = eta[j]
-        pmf[j + 1] = pmf[j] * one
-        for s in range(j, 0, -1):
-            pmf[s] = pmf[s] * (1.0 - one) + pmf[s - 1] * one
-        pmf[0] *= 1.0 - one
-    # A label that is known puts one of the two ends out of reach.
-    if not (pmf[0] > TINY and pmf[k] > TINY):
-        return False
-    if q == 0.0:
-        law[0] = 0.0
-        for s in range(k + 1):
-            law[s + 1] = pmf[s]
-    else:
-        noisy_law(pmf, 0, k, x - t, q, q, law)
-    for j in range(t + 1):
-        pmf[j] = law[j] / law[j + 1]
-    for j in range(t + 1, k + 1):
-        pmf[j] = law[j + 1] / law[j]
-    for i in range(k):
-        prior = eta[i]
-        odds = prior / (1.0 - prior)
-        up = 1.0
-        if odds * pmf[t] <= 1.0:
-            up = odds * q / (1.0 + odds * q)
-            for j in range(t + 1):
-                up = odds * pmf[j] * (1.0 - up)
-        if up <= 0.9:
-            out[i] = up / ((1.0 - up) * odds) if as_ratio else up
-        else:
-            odds = (1.0 - prior) / prior
-            down = odds * q / (1.0 + odds * q)
-            for j in range(k, t, -1):
-                down = odds * pmf[j] * (1.0 - down)
-            out[i] = (1.0 - down) * odds / down if as_ratio else 1.0 - down
-    return True
 
 
 @compiled_parallel
@@ -313,8 +251,9 @@ def attack(eta, positions, epsilon, as_ratio):
         pmf, law = work[0], work[1]
         member = np.empty(k, np.int64)
         for bag in range(start, stop):
-            if k > SMALL or not _attack_small_bag(
+            done = k <= SMALL and attack_small_bag(
                 eta[bag], positions[bag], q, as_ratio, pmf, law, out[bag]
-            ):
+            )
+            if not done:
                 _attack_bag(eta[bag], positions[bag], epsilon, q, as_ratio, work, member, out[bag])
     return out

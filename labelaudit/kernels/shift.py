@@ -58,9 +58,10 @@ def _bin(points, value):
 
 
 @compiled
-def _grid_bag(odds, n, pmf, lo, hi, q, points, work, mass):
+def _grid_bag(odds, n, pmf, lo, hi, epsilon, points, work, mass):
     """Add the mass of a bag's members to the bins of `points`; releases lie on the grid."""
     whole, ratios = work[0], work[1]
+    q = math.exp(-epsilon)
     noisy_law(pmf, lo, hi, 0.0, q, q, whole)
     law = whole[lo + 1 : hi + 2]
     for i in range(n):
@@ -68,7 +69,8 @@ def _grid_bag(odds, n, pmf, lo, hi, q, points, work, mass):
         for z in range(law.size):
             # Each end stands for all releases beyond it: they move every posterior alike.
             share = 1.0 if z == 0 or z == law.size - 1 else 1.0 - q
-            place = _bin(points, abs(math.log(ratios[z])))
+            # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
+            place = _bin(points, min(abs(math.log(ratios[z])), epsilon))
             mass[place] += law[z] * share / (1.0 + q)
 
 
@@ -172,5 +174,5 @@ def shift_masses(eta, epsilon, laplace, points):
             if laplace:
                 _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, masses[chunk])
             else:
-                _grid_bag(odds, n, pmf, lo, hi, q, points, work, masses[chunk])
+                _grid_bag(odds, n, pmf, lo, hi, epsilon, points, work, masses[chunk])
     return masses.sum(axis=0)
