@@ -10,7 +10,7 @@ from labelaudit.book.verdicts import verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 VERDICTS = json.loads((ROOT / "tests" / "ledger_verdicts.json").read_text(encoding="utf-8"))
-BADGE = re.compile(r"\[(\S+) (\w+)\]\{\.verdict \.verdict-(\w+)\}")
+BADGE = re.compile(r"\[(\S+)\s+(\w+)\]\{\.verdict\s+\.verdict-(\w+)\}")
 CALL = re.compile(r"^verdicts\((.*?)\)$", re.DOTALL | re.MULTILINE)
 CHAPTERS = ["03_label_aggregation", "04_randomized_response", "05_multiplicative_advantage"]
 
@@ -26,7 +26,7 @@ def checked_on(text):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_badges_agree_with_the_ledger(chapter):
     badges = BADGE.findall(source(chapter))
-    assert len(badges) >= 5
+    assert len(badges) == source(chapter).count("{.verdict") >= 5
     for name, word, colour in badges:
         assert word == colour == VERDICTS[name], name
 
