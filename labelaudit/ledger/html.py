@@ -43,7 +43,7 @@ table.ledger-table :is(td, th) { text-align: left !important; vertical-align: to
   border-top: 1px solid var(--pst-color-border); background: none !important;
   color: var(--pst-color-text-base); font-weight: normal; }
 table.ledger-table .ledger-id { width: 8.6rem; }
-table.ledger-table .ledger-id b { display: block; }
+table.ledger-table .ledger-id :is(b, .ledger-line) { display: block; }
 table.ledger-table .ledger-part th { font-weight: 600; font-size: 1rem; padding-top: 1.4rem; }
 table.ledger-table p { margin: 0 0 0.35rem; }
 table.ledger-table .ledger-statement { font-weight: 600; }
@@ -53,7 +53,7 @@ table.ledger-table [hidden] { display: none; }
 @media (max-width: 600px) {
   table.ledger-table :is(tbody, tr, td, th) { display: block; width: auto !important; }
   table.ledger-table td { border-top: 0; padding-top: 0; }
-  table.ledger-table .ledger-id b { display: inline-block; margin-right: 0.6rem; }
+  table.ledger-table .ledger-id :is(b, .ledger-line) { display: inline; margin-right: 0.6rem; }
 }
 """
 
