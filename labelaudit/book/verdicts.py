@@ -8,6 +8,20 @@ from labelaudit import ledger
 
 __all__ = ["Verdicts", "verdicts"]
 
+# The theme centres cells, stripes rows and puts a light ground behind raw HTML on its dark pages.
+STYLE = """
+html[data-theme] .bd-content .cell_output .text_html:has(.verdict-table) {
+  background: none !important; color: inherit !important; }
+.bd-article table.verdict-table { display: table; width: 100%; margin: 0; font-size: 0.88rem; }
+table.verdict-table :is(th, td) { text-align: left !important; vertical-align: top; border: 0;
+  border-top: 1px solid var(--pst-color-border); padding: 0.5rem; white-space: normal;
+  font-weight: normal; background: none !important; color: var(--pst-color-text-base); }
+table.verdict-table tr:first-child > * { border-top: 0; }
+table.verdict-table th { width: 6.5rem; }
+table.verdict-table th b { display: block; }
+table.verdict-table p { margin: 0 0 0.35rem; overflow-wrap: anywhere; }
+"""
+
 
 class Verdicts:
     """Ledger entries that show themselves as a table, each verdict with its badge."""
@@ -21,9 +35,9 @@ class Verdicts:
         return "\n".join(map(ledger.as_block, self.entries))
 
     def _repr_html_(self) -> str:
-        rows = "".join(map(_as_row, self.entries))
-        head = "<tr><th>statement</th><th>verdict</th><th>what the check found</th></tr>"
-        return f'<table class="ledger"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+        statements = {row.id: row.statement for row in ledger.rows()}
+        lines = "".join(_as_row(item, statements[item["id"]]) for item in self.entries)
+        return f'<style>{STYLE}</style><table class="verdict-table"><tbody>{lines}</tbody></table>'
 
 
 def verdicts(*ids: str) -> Verdicts:
@@ -36,10 +50,11 @@ def verdicts(*ids: str) -> Verdicts:
     return Verdicts([found[name] for name in ids])
 
 
-def _as_row(item: ledger.Entry) -> str:
+def _as_row(item: ledger.Entry, statement: str) -> str:
     badge = f'<span class="verdict verdict-{item["verdict"]}">{item["verdict"]}</span>'
-    notes = [escape(item["evidence"]), f"<em>Searched:</em> {escape(item['searched'])}."]
+    notes = [f"<b>{escape(statement)}</b>", escape(item["evidence"])]
+    notes.append(f"<em>Searched:</em> {escape(item['searched'])}.")
     if item["mended"]:
         notes.append(f"<em>Mended:</em> {escape(item['mended'])}")
-    text = "<br>".join(notes)
-    return f"<tr><td>{escape(item['id'])}</td><td>{badge}</td><td>{text}</td></tr>"
+    text = "".join(f"<p>{note}</p>" for note in notes)
+    return f'<tr><th scope="row"><b>{escape(item["id"])}</b>{badge}</th><td>{text}</td></tr>'
