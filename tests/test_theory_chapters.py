@@ -1,0 +1,143 @@
+"""Chapters 03 to 05 at smoke scale: their frame, their figures, and the numbers they print."""
+
+import ast
+import math
+import re
+from functools import cache
+
+import jupytext
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import ROOT
+
+from labelaudit import bounds
+from labelaudit.book.checkout import Checkout
+from labelaudit.book.contract import load_chapters
+from labelaudit.book.runner import execute
+
+CHAPTERS = ("03_label_aggregation", "04_randomized_response", "05_multiplicative_advantage")
+CHECKOUT = Checkout(ROOT)
+
+
+@cache
+def executed(chapter):
+    declared = load_chapters(CHECKOUT.chapters_file)[chapter]
+    return execute(CHECKOUT, declared, declared.resolve("smoke", {}), scale="smoke")
+
+
+def outputs(chapter):
+    for cell in executed(chapter).notebook.cells:
+        for output in cell.get("outputs", []):
+            yield cell, output
+
+
+@cache
+def glued(chapter):
+    found = {}
+    for _, output in outputs(chapter):
+        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
+        if name:
+            (value,) = output["data"].values()
+            found[name] = math.inf if value == "inf" else ast.literal_eval(value)
+    return found
+
+
+def text(chapter):
+    return CHECKOUT.source(chapter).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_frame_is_complete(chapter):
+    source = text(chapter)
+    for part in ("You will be able to", "**Necessary:**", "**Helpful:**", "**Time to read:**"):
+        assert part in source, part
+    order = ["Write down a prediction", "## Back to your prediction", "## Exercises", "## Summary"]
+    places = [source.index(part) for part in [*order, "**What next.**"]]
+    assert places == sorted(places)
+    assert source.count("*What would falsify it:*") >= 4
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_exercises_have_folded_solutions_of_each_kind(chapter):
+    source = text(chapter)
+    exercises = re.findall(r"\{exercise\} .*\n:label: (\S+)", source)
+    folded = r"\{solution(?:-start)?\} (\S+)\n:label: \S+\n:class: dropdown"
+    assert re.findall(folded, source) == exercises
+    assert [name.rsplit("-", 1)[1] for name in exercises] == ["prove", "compute", "explain"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_cells_are_short(chapter):
+    hidden = {"hide-input", "remove-input", "remove-cell"}
+    cells = jupytext.read(CHECKOUT.source(chapter)).cells
+    shown = [
+        len(cell.source.splitlines())
+        for cell in cells
+        if cell.cell_type == "code" and not set(cell.metadata.get("tags", [])) & hidden
+    ]
+    assert np.quantile(shown, 0.9) < 14
+    assert np.median(shown) <= 7
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_figures_are_captioned_described_and_say_what_is_simulated(chapter):
+    figures = [
+        cell.metadata["mystnb"]
+        for cell, output in outputs(chapter)
+        if "image/svg+xml" in output.get("data", {})
+    ]
+    assert len(figures) >= 4
+    for settings in figures:
+        caption = " ".join(settings["figure"]["caption"].split())
+        assert settings["figure"]["name"].startswith("fig-")
+        assert "simulated" in caption or "no simulation" in caption
+        assert len(settings["image"]["alt"]) > 60 and settings["image"]["alt"].endswith(".")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_quoted_number_is_computed(chapter):
+    quoted = set(re.findall(r"\{glue:text\}`([\w-]+)", text(chapter)))
+    assert quoted <= set(glued(chapter))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_nothing_is_written_to_the_error_stream(chapter):
+    assert not [output for _, output in outputs(chapter) if output.get("name") == "stderr"]
+
+
+def test_no_bound_of_chapter_three_is_crossed():
+    loose = pd.read_csv(executed("03_label_aggregation").folder / "files" / "looseness.csv")
+    error = loose["error"] / loose["exact"]
+    for name in ("LA.2", "T3.3", "Bessel", "0.93765"):
+        assert (loose[name] > 1 - 4 * error - 1e-9).all(), name
+    numbers = glued("03_label_aggregation")
+    assert (numbers["two-mixed"], numbers["two-alone"]) == (0.1875, 0.5)
+    assert numbers["coins-bessel"] >= 1 and numbers["coins-lemma"] > numbers["coins-bessel"]
+    assert 0.125 < numbers["mu-crossing"] < 0.25
+
+
+def test_the_numbers_of_chapter_four():
+    numbers = glued("04_randomized_response")
+    assert numbers["ada-gain"] == 0 and numbers["ada-guess"] == "still a 0"
+    assert numbers["worked"] == pytest.approx(1 - 2 / (1 + math.e))
+    assert numbers["worked-printed"] == 0
+    eta = (np.arange(1_000_000) + 0.5) / 1_000_000
+    mean = bounds.response_advantage(eta, 1.0).mean()
+    assert numbers["uniform-mean"] == pytest.approx(mean, rel=1e-6)
+    density = 930 * eta * (1 - eta) ** 29
+    skewed = (density * bounds.response_advantage(eta, 1.0)).mean()
+    assert numbers["skewed-mean"] == pytest.approx(skewed, rel=1e-6)
+
+
+def test_the_numbers_of_chapter_five():
+    numbers = glued("05_multiplicative_advantage")
+    assert numbers["rare-certain"] == pytest.approx(0.96**8 + 0.04**8)
+    assert (numbers["enough-uniform"], numbers["enough-skewed"]) == (7, 61)
+    assert numbers["eight-skewed"] == pytest.approx((15 / 16) ** 8 + 16.0**-8)
+    assert 0 < numbers["ceiling-laplace"] < numbers["ceiling-geometric"] < 1
+    folder = executed("05_multiplicative_advantage").folder / "files"
+    table = pd.read_csv(folder / "percentiles.csv")
+    assert (table["LLP+Geom"] <= 1 + 1e-12).all()
+    exact = table[(table["law"] == "uniform") & (table["k"] <= 2)]
+    assert np.isinf(exact["LLP"]).all()
