@@ -169,9 +169,17 @@ def test_the_page_shows_every_entry_and_links_only_to_pages_that_exist():
         "errata.html#errata-misprints",
     }
     assert "href" not in html.as_html(entries)
-    assert "href" not in html.excerpt(entries)
     assert "0.46" in html.misprints(entries) and "PA.8" not in html.misprints(entries)
     assert html.summary({"both": ["PA.8", "N-0.46"]}, entries).count('class="verdict') == 2
+
+
+def test_badges_of_the_workshop_agree_with_the_ledger_and_are_backed_by_it():
+    page = (Path(__file__).parents[1] / "notebooks" / "06_proof_workshop.md").read_text("utf-8")
+    badges = re.findall(r"\[(\S+)\s+(\w+)\]\{\.verdict\s+\.verdict-(\w+)\}", page)
+    assert len(badges) == page.count("{.verdict") > 15
+    assert all(word == colour == RECORDED[id] for id, word, colour in badges)
+    calls = re.findall(r"^verdicts\((.*?)\)$", page, re.DOTALL | re.MULTILINE)
+    assert {id for id, _, _ in badges} <= set(re.findall(r'"([^"]+)"', "".join(calls)))
 
 
 def test_anchors_are_distinct():

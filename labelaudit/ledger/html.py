@@ -121,13 +121,6 @@ def as_html(entries: Sequence[Entry], chapters: Collection[str] = ()) -> str:
     return _table(tables, _controls(entries), f"<script>{SCRIPT}</script>")
 
 
-def excerpt(entries: Sequence[Entry]) -> str:
-    """A few rows as the ledger page shows them, for a chapter that runs them in place."""
-    known = {row.id: row for row in rows()}
-    lines = "".join(_line(known[item["id"]], item, ()) for item in entries)
-    return _table(f"<tbody>{lines}</tbody>")
-
-
 def misprints(entries: Sequence[Entry]) -> str:
     """The misprints among the entries: where, what is printed, what is meant."""
     known = {row.id: row for row in rows()}
