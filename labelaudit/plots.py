@@ -249,6 +249,8 @@ def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
         va="center",
         color=colour,
         fontweight="bold",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
+        zorder=5,
     )
 
 
