@@ -77,6 +77,7 @@ def test_fair_is_the_survey():
         *("occupation", "occupation_husb"),
     )
     assert fair.train.eta is None and not fair.simulated
+    assert len(datasets.load("fair", train_rows=9).train) == 9
     assert abs(fair.train.labels.mean() - fair.test.labels.mean()) < 0.05
 
 

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import importlib.util
 import lzma
 import os
 import random
@@ -193,6 +194,19 @@ def test_real_kdd12_sample():
     assert data.correct_eta(manifest["positive_rate"]) == pytest.approx(0.044)
 
 
+def test_tables_on_the_page_are_those_of_the_samples():
+    quiet("higgs", samples("higgs_uci_real_subset.parquet"))
+    quiet("kdd12", samples("kdd12_track2_click_prediction_small.parquet"))
+    book = Path(__file__).resolve().parent.parent / "book"
+    spec = importlib.util.spec_from_file_location("standins_page", book / "standins.py")
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
+    (_, *higgs), (_, *kdd12) = page.pairs()
+    text = (book / "data.md").read_text(encoding="utf-8")
+    for line in page.higgs_table(*higgs) + page.kdd12_table(*kdd12):
+        assert line in text
+
+
 def test_partial_split_is_random_but_fixed():
     strata = np.repeat([0, 1, 2], [100, 50, 850]).astype(np.int16)
     rows = draw_test_rows(1000, 100, strata)
@@ -339,7 +353,8 @@ def slow_libsvm(text):
         match = re.fullmatch(rb"([01])((?:[ \t]+[^ \t\r]+){11})[ \t]*\r?", line)
         if match is None:
             return None
-        tokens = [re.fullmatch(rb"(\d{1,19}):(.*)", token) for token in match[2].split()]
+        words = re.findall(rb"[^ \t]+", match[2])
+        tokens = [re.fullmatch(rb"(\d{1,19}):(.*)", word) for word in words]
         if not all(token and NUMBER.fullmatch(token[2]) for token in tokens):
             return None
         indices = [int(token[1]) for token in tokens]

@@ -50,7 +50,7 @@ def load(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
     if train_rows is not None:
         train_rows = checks.whole_number(train_rows, "train_rows")
     if name == "fair":
-        return load_fair()
+        return load_fair(train_rows)
     if name in CATALOGUE:
         return _prepared(name, train_rows)
     seed = checks.whole_number(seed, "seed", least=0)

@@ -20,7 +20,7 @@ from labelaudit.datasets.store import DataRefusal, digest_of
 ORDER_SEED = 0
 
 
-def load_fair() -> Dataset:
+def load_fair(train_rows: int | None = None) -> Dataset:
     """Eight answers of each woman, and whether she reported an affair.
 
     >>> fair = load_fair()
@@ -41,7 +41,8 @@ def load_fair() -> Dataset:
     def part(test: bool) -> Arrays:
         features, labels, _ = everything()
         size = held_out(len(labels))
-        rows = slice(None, size) if test else slice(size, None)
+        last = None if train_rows is None else size + train_rows
+        rows = slice(size) if test else slice(size, last)
         return Arrays(features[rows], labels[rows], None)
 
     return Dataset(

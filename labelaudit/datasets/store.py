@@ -10,7 +10,6 @@ new set current. So a process killed at any moment leaves the old set or the new
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -96,6 +95,9 @@ def digest_of(path: Path, algorithm: str = "sha256") -> str:
 @contextmanager
 def new_set(name: str, say: Any = print) -> Iterator[Path]:
     """An empty folder for the arrays of a set; it is removed unless `publish` made it current."""
+    # Not on every system; loading what was prepared elsewhere must not need it.
+    import fcntl
+
     root = data_folder() / name
     root.mkdir(parents=True, exist_ok=True)
     with open(root / "lock", "w") as lock:
