@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -46,7 +47,7 @@ def label_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
 
 
 def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
-    priors = checks.priors(eta, mechanism.bag_size)
+    priors = checks.priors(eta, checks.bag_size(mechanism))
     if mechanism.epsilon == 0:
         result = np.zeros_like(priors)
     elif isinstance(mechanism, NoisyCount):
@@ -91,7 +92,11 @@ def multiplicative_advantage(eta: ArrayLike, mechanism: Mechanism, releases: Arr
     [[-inf, -inf]]
     """
     with np.errstate(divide="ignore"):
-        return np.log(likelihood_ratios(eta, mechanism, releases))
+        shifts = np.log(likelihood_ratios(eta, mechanism, releases))
+    if isinstance(mechanism, NoisyCount):
+        # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
+        np.clip(shifts, -mechanism.epsilon, mechanism.epsilon, out=shifts)
+    return shifts
 
 
 def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) -> Floats:
@@ -103,7 +108,7 @@ def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) 
     >>> multiplicative_cdf([[0.5, 0.5]], LabelProportions(2), [0.0, 100.0]).tolist()
     [0.5, 0.5]
     """
-    priors = checks.priors(eta, mechanism.bag_size)
+    priors = checks.priors(eta, checks.bag_size(mechanism))
     if priors.size == 0:
         raise ValueError("eta must hold at least one bag, not none")
     wanted = checks.numbers(points, "points")
@@ -145,8 +150,9 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
 def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> float:
     """The smallest t with P(|I| <= t) >= q: examples weighted equally, releases by probability.
 
-    Exact, by narrowing the floating-point numbers between 0 and infinity until one is left;
-    infinite where more than 1 - q of the mass is.
+    Exact: by radix selection among all bags, examples and releases where releases are discrete,
+    as a root of `multiplicative_cdf` for Laplace noise. Infinite where more than 1 - q of the
+    mass is.
 
     >>> from labelaudit import LabelProportions, RandomizedResponse
     >>> multiplicative_quantile([0.1, 0.7], RandomizedResponse(1.0), 0.98)
@@ -155,14 +161,58 @@ def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> f
     inf
     """
     level = checks.real_number(q, "q", 0, 1) - ROUNDING
-    low, high = -1, int(np.float64(np.inf).view(np.int64))
-    n_points = 15 if isinstance(mechanism, LaplaceProportions) else 255
-    while high - low > 1:
-        # Non-negative floats are ordered as their bits are, so bits are what is narrowed.
-        steps = range(1, n_points + 1)
-        cuts = np.unique([low + max(1, (high - low) * j // (n_points + 1)) for j in steps])
-        reached = multiplicative_cdf(eta, mechanism, cuts.view(np.float64)) >= level
-        first = int(np.argmax(reached)) if reached.any() else cuts.size
-        low = int(cuts[first - 1]) if first > 0 else low
-        high = int(cuts[first]) if first < cuts.size else high
-    return float(np.int64(high).view(np.float64))
+    priors = checks.priors(eta, checks.bag_size(mechanism))
+    if priors.size == 0:
+        raise ValueError("eta must hold at least one bag, not none")
+    if level <= 0 or mechanism.epsilon == 0:
+        return 0.0
+    if isinstance(mechanism, LaplaceProportions) and np.isfinite(mechanism.epsilon):
+        return _laplace_quantile(priors, mechanism, level)
+    size = _select(priors, mechanism, level)
+    return min(float(np.log(size)), mechanism.epsilon)
+
+
+def _laplace_quantile(eta: Floats, mechanism: LaplaceProportions, level: float) -> float:
+    """Root of the continuous part of the CDF; what is left of the mass lies at epsilon."""
+    from scipy.optimize import brentq
+
+    def excess(t: float) -> float:
+        return float(multiplicative_cdf(eta, mechanism, t)) - level
+
+    below = math.nextafter(mechanism.epsilon, 0)
+    if excess(0.0) >= 0:
+        return 0.0
+    if excess(below) < 0:
+        return mechanism.epsilon
+    return float(brentq(excess, 0.0, below, xtol=1e-15 * mechanism.epsilon, rtol=1e-15))
+
+
+def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
+    """The smallest ratio size max(r, 1/r) up to which at least `level` of the mass lies."""
+    from labelaudit.kernels.select import RADIX
+
+    base = int(np.float64(1.0).view(np.int64))
+    for shift in (3 * RADIX, 2 * RADIX, RADIX, 0):
+        reached = np.cumsum(_size_masses(eta, mechanism, base, shift)) / eta.size >= level
+        place = int(np.argmax(reached)) if reached.any() else reached.size - 1
+        base += max(place - 1, 0) << shift
+    return np.int64(base).view(np.float64)
+
+
+def _size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Floats:
+    """Mass of the ratio sizes below, in each bin, and above, over bags, examples and releases."""
+    from labelaudit.kernels import select
+
+    if isinstance(mechanism, NoisyCount):
+        return select.size_masses(eta, mechanism.epsilon, base, shift)
+    masses = np.zeros(select.BINS + 2)
+    for part, one, zero in _release_laws(eta, mechanism):
+        p = eta[part, :, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sizes = np.where(one > zero, one / zero, zero / one)
+        sizes = np.where((p == 0) | (p == 1), 1.0, sizes)
+        weights = p * one + (1 - p) * zero
+        possible = weights > 0
+        places = np.clip((sizes[possible].view(np.int64) - base) >> shift, -1, select.BINS)
+        masses += np.bincount(places + 1, weights[possible], select.BINS + 2)
+    return masses

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -12,6 +14,8 @@ from labelaudit.poisson_binomial import leave_one_out
 
 # Bags at a time where a table of bags x members x counts is made.
 TABLE_ENTRIES = 4_000_000
+# Above this epsilon noise that is still finite leaves the range of a float within a few counts.
+FAINT_NOISE = 100.0
 
 
 def likelihood_ratios(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
@@ -50,19 +54,20 @@ def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> ND
 
 def _attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, as_ratio: bool) -> Floats:
     """Likelihood ratios or posteriors, by the quickest exact way the mechanism allows."""
-    priors = checks.priors(eta, mechanism.bag_size)
+    priors = checks.priors(eta, checks.bag_size(mechanism))
     given = checks.release_vector(releases)
     if given.size != priors.shape[0]:
         raise ValueError(
             f"there must be one release for each bag: {priors.shape[0]} bags, {given.size} releases"
         )
-    if isinstance(mechanism, NoisyCount) and mechanism.epsilon > 0:
+    if mechanism.epsilon == 0:
+        impossible = np.isneginf(mechanism.log_likelihood(given)).all(axis=1)
+        result = np.ones_like(priors) if as_ratio else priors.copy()
+        result[impossible] = np.nan
+    elif isinstance(mechanism, NoisyCount) and not FAINT_NOISE < mechanism.epsilon < math.inf:
         from labelaudit.kernels import ratio
 
         result = ratio.attack(priors, mechanism.positions(given), mechanism.epsilon, as_ratio)
-    elif mechanism.epsilon == 0:
-        mechanism.log_likelihood(given)
-        result = np.ones_like(priors) if as_ratio else priors.copy()
     else:
         result = _any_channel(priors, mechanism, given)
         if not as_ratio:
@@ -92,23 +97,22 @@ def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
         others = leave_one_out(eta[part])
         one = np.einsum("bis,bs->bi", others, weights[:, 1:])
         zero = np.einsum("bis,bs->bi", others, weights[:, :-1])
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             ratios[part] = one / zero
         # Where the chance of the release is out of range for a float, logarithms still hold it.
         faint = np.flatnonzero((np.maximum(one, zero) < 1e-200).any(axis=1))
         if faint.size:
             ratios[part][faint] = _in_logs(eta[part][faint], logs[faint])
-    certain = (eta == 0) | (eta == 1)
-    impossible = np.isnan(ratios) & ~certain
-    ratios[certain] = 1.0
-    ratios[impossible.any(axis=1)] = np.nan
+    impossible = np.isnan(ratios).any(axis=1)
+    ratios[(eta == 0) | (eta == 1)] = 1.0
+    ratios[impossible] = np.nan
     return ratios
 
 
 def _in_logs(eta: Floats, logs: Floats) -> Floats:
     """Likelihood ratios by a forward-backward pass in logarithms; NaN for impossible releases."""
     n_bags, k = eta.shape
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         one, zero = np.log(eta)[:, :, None], np.log1p(-eta)[:, :, None]
         forward = np.full((k + 1, n_bags, k + 1), -np.inf)
         forward[0, :, 0] = 0

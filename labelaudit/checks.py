@@ -31,11 +31,16 @@ def real_number(value: Any, name: str, low: float, high: float) -> float:
     """`value` as a float in [low, high]; NaN is refused."""
     try:
         number = float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{name} must lie in [{low}, {high}] and fit a float, unlike a whole number of "
+            f"{int(value).bit_length()} bits"
+        ) from None
     except (TypeError, ValueError):
         number = math.nan
         wrong_type = True
     else:
-        wrong_type = isinstance(value, str | bytes | bool)
+        wrong_type = isinstance(value, str | bytes | bool | np.bool_ | np.ndarray)
     if wrong_type:
         raise TypeError(f"{name} must be a number in [{low}, {high}], not {value!r}")
     if not low <= number <= high:
@@ -50,6 +55,21 @@ def generator(rng: Any) -> np.random.Generator:
             f"rng must be a numpy.random.Generator (numpy.random.default_rng(seed)), not {rng!r}"
         )
     return rng
+
+
+def bag_size(mechanism: Any) -> int:
+    """The mechanism's bag size; what is no mechanism, or a class of them, is refused."""
+    if isinstance(mechanism, type) or not hasattr(mechanism, "log_likelihood"):
+        raise TypeError(
+            f"mechanism must be a Mechanism such as LabelProportions(8), not {mechanism!r}"
+        )
+    return int(mechanism.bag_size)
+
+
+def law(prior: Any) -> None:
+    """Refuse what cannot draw priors."""
+    if isinstance(prior, type) or not hasattr(prior, "sample"):
+        raise TypeError(f"prior must be a law such as priors.Beta(2, 30), not {prior!r}")
 
 
 def numbers(values: ArrayLike, name: str) -> Floats:
@@ -93,8 +113,13 @@ def bags(values: Floats, bag_size: int, name: str) -> Floats:
 
 
 def priors(eta: ArrayLike, bag_size: int) -> Floats:
-    """`eta` as contiguous bags of probabilities."""
-    return np.ascontiguousarray(bags(probabilities(eta), bag_size, "eta"))
+    """`eta` as bags of probabilities, in the layout that the kernels are compiled for."""
+    return kernel_ready(bags(probabilities(eta), bag_size, "eta"))
+
+
+def kernel_ready(array: Floats) -> Floats:
+    """`array` itself or a copy: contiguous, and writable, since numba compiles twice otherwise."""
+    return np.require(array, requirements=["C", "W"])
 
 
 def label_bags(labels: ArrayLike, bag_size: int) -> NDArray[np.int64]:
@@ -116,7 +141,8 @@ def release_vector(releases: ArrayLike, name: str = "releases") -> Floats:
 def grid_counts(releases: ArrayLike, scale: int, top: int, allowed: str) -> NDArray[np.int64]:
     """Whole numbers `releases * scale`, each within 1e-9 of one of 0..top."""
     array = release_vector(releases)
-    counts = np.rint(array * scale)
-    off = (np.abs(array * scale - counts) > 1e-9) | (counts < 0) | (counts > top)
+    with np.errstate(over="ignore", invalid="ignore"):
+        counts = np.rint(array * scale)
+        off = (np.abs(array * scale - counts) > 1e-9) | (counts < 0) | (counts > top)
     _refuse_any(off, array, "releases", allowed)
     return counts.astype(np.int64)

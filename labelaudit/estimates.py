@@ -52,9 +52,10 @@ def expected_advantage(
     """
     wanted = checks.whole_number(n_bags, "n_bags", least=2)
     checks.generator(rng)
+    checks.law(prior)
+    k = checks.bag_size(mechanism)
     if isinstance(prior, Empirical):
         return _over_partitions(prior, mechanism, wanted, rng)
-    k = mechanism.bag_size
     means = np.concatenate(
         [
             additive_advantage(prior.sample((size, k), rng), mechanism).mean(axis=1)
@@ -135,7 +136,8 @@ def high_probability_advantage(
     bags = checks.whole_number(n_bags, "n_bags")
     draws = checks.whole_number(n_draws, "n_draws")
     checks.generator(rng)
-    k = mechanism.bag_size
+    checks.law(prior)
+    k = checks.bag_size(mechanism)
     exceeding = 0
     for size in _batches(draws, bags * k):
         eta = prior.sample((size * bags, k), rng)
@@ -161,7 +163,7 @@ def realised_advantage(
     >>> gain.value
     0.5
     """
-    priors = checks.priors(eta, mechanism.bag_size)
+    priors = checks.priors(eta, checks.bag_size(mechanism))
     truth = checks.label_bags(labels, mechanism.bag_size)
     if priors.shape != truth.shape:
         raise ValueError(
@@ -192,7 +194,7 @@ def advantage_with_known_mates(
     >>> advantage_with_known_mates(eta, LabelProportions(3), 2, rng).round(12).tolist()
     [[0.3, 0.4, 0.1]]
     """
-    priors = checks.priors(eta, mechanism.bag_size)
+    priors = checks.priors(eta, checks.bag_size(mechanism))
     n_bags, k = priors.shape
     count = checks.whole_number(known, "known", least=0)
     if count > k - 1:

@@ -12,7 +12,6 @@ L(z | s). Randomized response is the bag of one. Three kinds cover all of them:
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,29 +21,45 @@ from numpy.typing import ArrayLike, NDArray
 from labelaudit import checks
 from labelaudit.checks import Floats
 
+# Laplace noise of a scale above 1e300 may not fit a float.
+LEAST_RATE = 1e-300
 
-class Mechanism(ABC):
-    """What every mechanism offers. `epsilon` is infinite where there is no label-DP guarantee."""
+
+class Mechanism:
+    """What every mechanism offers. `epsilon` is infinite where there is no label-DP guarantee.
+
+    A mechanism of your own sets `bag_size` and `epsilon` and defines `likelihood` or
+    `log_likelihood`: that is all the attacker needs. `release` and `debias` are yours to add.
+    """
 
     bag_size: int
     epsilon: float
 
-    @abstractmethod
-    def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
-        """Releases (n_bags,) for labels (n_bags, bag_size), as proportions of the bag."""
-
-    @abstractmethod
-    def log_likelihood(self, releases: ArrayLike) -> Floats:
-        """Log P(release | count = s), up to a term per bag: (n_bags, bag_size + 1)."""
-
-    @abstractmethod
-    def debias(self, releases: ArrayLike) -> Floats:
-        """Unbiased estimates of the bags' proportions of positive labels."""
+    def __init_subclass__(cls) -> None:
+        """Refuse a mechanism without a likelihood: each of the two falls back on the other."""
+        super().__init_subclass__()
+        if cls.likelihood is Mechanism.likelihood and (
+            cls.log_likelihood is Mechanism.log_likelihood
+        ):
+            raise TypeError(f"{cls.__name__} must define likelihood or log_likelihood")
 
     def likelihood(self, releases: ArrayLike) -> Floats:
         """P(release | count = s), up to a factor per bag: (n_bags, bag_size + 1)."""
         logs = self.log_likelihood(releases)
         return np.exp(logs - logs.max(axis=1, keepdims=True))
+
+    def log_likelihood(self, releases: ArrayLike) -> Floats:
+        """Log P(release | count = s), up to a term per bag: (n_bags, bag_size + 1)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.likelihood(releases))
+
+    def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
+        """Releases (n_bags,) for labels (n_bags, bag_size), as proportions of the bag."""
+        raise TypeError(f"{self!r} does not say how to release: define its release method")
+
+    def debias(self, releases: ArrayLike) -> Floats:
+        """Unbiased estimates of the bags' proportions of positive labels."""
+        raise self._refuse_debias("it does not say how")
 
     def _counts(self, labels: ArrayLike) -> NDArray[np.int64]:
         return checks.label_bags(labels, self.bag_size).sum(axis=1)
@@ -183,16 +198,19 @@ class LaplaceProportions(NoisyCount):
         """Noisy counts: any real number, or the grid where there is no noise."""
         if math.isinf(self.epsilon):
             return super().positions(releases)
-        return checks.release_vector(releases) * self.bag_size
+        with np.errstate(over="ignore"):
+            return checks.release_vector(releases) * self.bag_size
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Noisy proportions."""
-        if self.epsilon == 0:
+        rate = self.bag_size * self.epsilon
+        if rate < LEAST_RATE:
             raise ValueError(
-                "Laplace noise has no law at epsilon 0: epsilon must be above 0 to release"
+                f"Laplace noise has no law at epsilon {self.epsilon:g}: bag_size * epsilon must be "
+                f"at least {LEAST_RATE:g} to release"
             )
         proportions = self._counts(labels) / self.bag_size
-        scale = 1 / (self.bag_size * self.epsilon)
+        scale = 1 / rate
         return proportions + checks.generator(rng).laplace(scale=scale, size=proportions.size)
 
     def debias(self, releases: ArrayLike) -> Floats:
@@ -296,11 +314,6 @@ class CountChannel(Mechanism):
     def likelihood(self, releases: ArrayLike) -> Floats:
         """The releases' columns."""
         return np.ascontiguousarray(self.matrix[:, self._columns(releases)].T)
-
-    def log_likelihood(self, releases: ArrayLike) -> Floats:
-        """Log of the releases' columns."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.likelihood(releases))
 
     def debias(self, releases: ArrayLike) -> Floats:
         """Refused: a channel's outputs are names, not numbers."""

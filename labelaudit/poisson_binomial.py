@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
@@ -21,7 +20,7 @@ def pmf(eta: ArrayLike) -> Floats:
     from labelaudit.kernels import tables
 
     priors = _last_axis(eta)
-    flat = np.ascontiguousarray(priors.reshape(-1, priors.shape[-1]))
+    flat = checks.kernel_ready(priors.reshape(-1, priors.shape[-1]))
     return tables.count_laws(flat).reshape(*priors.shape[:-1], priors.shape[-1] + 1)
 
 
@@ -38,7 +37,7 @@ def leave_one_out(eta: ArrayLike) -> Floats:
 
     priors = _last_axis(eta)
     k = priors.shape[-1]
-    flat = np.ascontiguousarray(priors.reshape(-1, k))
+    flat = checks.kernel_ready(priors.reshape(-1, k))
     return tables.leave_one_out(flat).reshape(*priors.shape, k)
 
 

@@ -153,7 +153,6 @@ def _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, mass):
 def shift_masses(eta, epsilon, laplace, points):
     """Mass of |I| in (points[j-1], points[j]] for each j, and beyond the last, summed over eta."""
     n_bags, k = eta.shape
-    q = math.exp(-epsilon)
     n_chunks = min(N_CHUNKS, n_bags)
     masses = np.zeros((n_chunks, points.size + 1))
     for chunk in prange(n_chunks):

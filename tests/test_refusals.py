@@ -1,0 +1,467 @@
+"""Bad input stops at the door: each refusal names the offending value and what is allowed."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from labelaudit import (
+    CountChannel,
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    Mechanism,
+    NoRelease,
+    RandomizedResponse,
+    additive_advantage,
+    advantage_with_known_mates,
+    bayes_guess,
+    expected_advantage,
+    high_probability_advantage,
+    label_advantage,
+    multiplicative_advantage,
+    multiplicative_cdf,
+    multiplicative_quantile,
+    poisson_binomial,
+    posterior,
+    realised_advantage,
+)
+from labelaudit.priors import Beta, Empirical, TwoPoint, Uniform
+
+GEOMETRIC = GeometricProportions(2, 1.0)
+LLP = LabelProportions(2)
+
+
+class Untouched(np.random.Generator):
+    """A generator that nobody may draw from: refusals come before any work."""
+
+    def __init__(self):
+        super().__init__(np.random.PCG64(0))
+
+    def _drawn(self, *args, **kwargs):
+        raise AssertionError("drew a random number before refusing the input")
+
+    random = laplace = beta = choice = permutation = _drawn
+
+
+RNG = Untouched()
+
+# Each function of priors, called on eta with everything else in order.
+OF_ETA = {
+    "posterior": lambda eta: posterior(eta, LLP, [0.5]),
+    "bayes_guess": lambda eta: bayes_guess(eta, LLP, [0.5]),
+    "additive_advantage": lambda eta: additive_advantage(eta, LLP),
+    "label_advantage": lambda eta: label_advantage(eta, LLP),
+    "multiplicative_advantage": lambda eta: multiplicative_advantage(eta, LLP, [0.5]),
+    "multiplicative_cdf": lambda eta: multiplicative_cdf(eta, LLP, [1.0]),
+    "multiplicative_quantile": lambda eta: multiplicative_quantile(eta, LLP, 0.5),
+    "realised_advantage": lambda eta: realised_advantage(eta, [[0, 1], [1, 1]], LLP, RNG),
+    "known_mates": lambda eta: advantage_with_known_mates(eta, LLP, 1, RNG),
+}
+
+
+@pytest.mark.parametrize("call", OF_ETA.values(), ids=OF_ETA)
+@pytest.mark.parametrize(
+    "eta, error, message",
+    [
+        ([[0.5, 1.5]], ValueError, r"eta must lie in \[0, 1\].*eta\[0, 1\] is 1\.5"),
+        ([[-0.25, 0.5]], ValueError, r"eta must lie in \[0, 1\].*eta\[0, 0\] is -0\.25"),
+        ([[0.5, math.nan]], ValueError, r"eta must lie in \[0, 1\].*is nan"),
+        ([[0.5, math.inf]], ValueError, r"eta must lie in \[0, 1\].*is inf"),
+        ([[0.5, 1e308]], ValueError, r"eta must lie in \[0, 1\].*is 1e\+308"),
+        ([[0.1, 0.2, 0.3]], ValueError, r"eta must have shape \(n_bags, 2\).*\(1, 3\)"),
+        ([0.1, 0.2], ValueError, r"eta must have shape \(n_bags, 2\).*\(2,\)"),
+        (0.5, ValueError, r"eta must have shape \(n_bags, 2\).*\(\)"),
+        ([[[0.1, 0.2]]], ValueError, r"eta must have shape \(n_bags, 2\).*\(1, 1, 2\)"),
+        ([[0.1, 0.2], [0.3]], ValueError, r"eta must be a rectangular array of numbers"),
+        ([["0.1", "0.2"]], TypeError, r"eta must be an array of real numbers.*<U3"),
+        ("half", TypeError, r"eta must be an array of real numbers.*<U4"),
+        ([[0.1 + 0j, 0.2]], TypeError, r"eta must be an array of real numbers.*complex"),
+        (None, TypeError, r"eta must be an array of real numbers.*object"),
+        ([[None, 0.2]], TypeError, r"eta must be an array of real numbers.*object"),
+    ],
+    ids=str,
+)
+def test_bad_priors(call, eta, error, message):
+    with pytest.raises(error, match=message):
+        call(eta)
+
+
+@pytest.mark.parametrize(
+    "eta, error, message",
+    [
+        ([0.2, 1.5], ValueError, r"eta must lie in \[0, 1\].*eta\[1\] is 1\.5"),
+        ([math.nan], ValueError, r"eta must lie in \[0, 1\].*is nan"),
+        (0.5, ValueError, r"shape \(\.\.\., k\) with k at least 1, not \(\)"),
+        (np.zeros((2, 0)), ValueError, r"k at least 1, not \(2, 0\)"),
+        ("half", TypeError, r"real numbers.*<U4"),
+    ],
+    ids=str,
+)
+def test_bad_priors_of_a_count(eta, error, message):
+    for law in (poisson_binomial.pmf, poisson_binomial.leave_one_out):
+        with pytest.raises(error, match=message):
+            law(eta)
+
+
+@pytest.mark.parametrize(
+    "epsilon, error, message",
+    [
+        (-1, ValueError, r"epsilon must lie in \[0, inf\], not -1"),
+        (-math.inf, ValueError, r"epsilon must lie in \[0, inf\], not -inf"),
+        (math.nan, ValueError, r"epsilon must lie in \[0, inf\], not nan"),
+        (10**400, ValueError, r"epsilon must .*\[0, inf\].*1329 bits"),
+        ("1", TypeError, r"epsilon must be a number.*'1'"),
+        (True, TypeError, r"epsilon must be a number.*True"),
+        (np.True_, TypeError, r"epsilon must be a number.*True"),
+        (1j, TypeError, r"epsilon must be a number.*1j"),
+        (None, TypeError, r"epsilon must be a number.*None"),
+        ([1.0, 2.0], TypeError, r"epsilon must be a number.*\[1\.0, 2\.0\]"),
+        (np.array([1.0]), TypeError, r"epsilon must be a number.*array"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_bad_epsilon(epsilon, error, message):
+    for make in (
+        RandomizedResponse,
+        lambda e: GeometricProportions(2, e),
+        lambda e: LaplaceProportions(2, e),
+    ):
+        with pytest.raises(error, match=message):
+            make(epsilon)
+
+
+@pytest.mark.parametrize(
+    "bag_size, error, message",
+    [
+        (0, ValueError, r"bag_size must be a whole number of at least 1, not 0"),
+        (-3, ValueError, r"bag_size must be a whole number of at least 1, not -3"),
+        (2.5, TypeError, r"bag_size must be a whole number of at least 1, not 2\.5"),
+        (2.0, TypeError, r"bag_size must be a whole number of at least 1, not 2\.0"),
+        (math.nan, TypeError, r"bag_size must be a whole number.*nan"),
+        (True, TypeError, r"bag_size must be a whole number.*True"),
+        ("8", TypeError, r"bag_size must be a whole number.*'8'"),
+        (None, TypeError, r"bag_size must be a whole number.*None"),
+    ],
+    ids=str,
+)
+def test_bad_bag_size(bag_size, error, message):
+    for make in (
+        LabelProportions,
+        NoRelease,
+        lambda k: GeometricProportions(k, 1.0),
+        lambda k: LaplaceProportions(k, 1.0),
+        lambda k: Empirical([0.1] * 4).partition(k, RNG),
+    ):
+        with pytest.raises(error, match=message):
+            make(bag_size)
+
+
+@pytest.mark.parametrize(
+    "labels, error, message",
+    [
+        ([[0, 2]], ValueError, r"labels must be 0 or 1.*labels\[0, 1\] is 2"),
+        ([[-1, 1]], ValueError, r"labels must be 0 or 1.*labels\[0, 0\] is -1"),
+        ([[0.5, 1]], ValueError, r"labels must be 0 or 1.*is 0\.5"),
+        ([[math.nan, 1]], ValueError, r"labels must be 0 or 1.*is nan"),
+        ([[0, 1, 1]], ValueError, r"labels must have shape \(n_bags, 2\).*\(1, 3\)"),
+        ([0, 1], ValueError, r"labels must have shape \(n_bags, 2\).*\(2,\)"),
+        ([[0, 1], [1]], ValueError, r"labels must be a rectangular array"),
+        ([["a", "b"]], TypeError, r"labels must be an array of real numbers.*<U1"),
+        ([[1j, 0]], TypeError, r"labels must be an array of real numbers.*complex"),
+    ],
+    ids=str,
+)
+def test_bad_labels(labels, error, message):
+    for mechanism in (
+        LLP,
+        GEOMETRIC,
+        LaplaceProportions(2, 1.0),
+        NoRelease(2),
+        CountChannel(np.eye(3)),
+    ):
+        with pytest.raises(error, match=message):
+            mechanism.release(labels, RNG)
+    with pytest.raises(error, match=message):
+        realised_advantage([[0.5, 0.5]], labels, LLP, RNG)
+
+
+@pytest.mark.parametrize("rng", [None, 0, np.random, np.random.RandomState(0)], ids=type)
+def test_bad_generator(rng):
+    labels = [[0, 1], [1, 1]]
+    for call in (
+        lambda: LLP.release(labels, rng),
+        lambda: GEOMETRIC.release(labels, rng),
+        lambda: LaplaceProportions(2, 1.0).release(labels, rng),
+        lambda: NoRelease(2).release(labels, rng),
+        lambda: CountChannel(np.eye(3)).release(labels, rng),
+        lambda: expected_advantage(Uniform(), LLP, n_bags=4, rng=rng),
+        lambda: high_probability_advantage(Uniform(), LLP, 0.1, n_bags=4, n_draws=2, rng=rng),
+        lambda: realised_advantage([[0.5, 0.5]] * 2, labels, LLP, rng),
+        lambda: advantage_with_known_mates([[0.5, 0.5]], LLP, 1, rng),
+        lambda: Uniform().sample(3, rng),
+        lambda: Beta(2, 5).sample(3, rng),
+        lambda: TwoPoint(0.1, 0.2).sample(3, rng),
+        lambda: Empirical([0.1]).sample(3, rng),
+        lambda: Empirical([0.1]).partition(1, rng),
+    ):
+        with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator.*not "):
+            call()
+
+
+@pytest.mark.parametrize(
+    "mechanism, release, message",
+    [
+        (LLP, 0.3, r"be a multiple of 1/2 in \[0, 1\].*releases\[0\] is 0\.3"),
+        (LLP, 1.5, r"be a multiple of 1/2 in \[0, 1\].*is 1\.5"),
+        (LLP, -0.5, r"be a multiple of 1/2 in \[0, 1\].*is -0\.5"),
+        (LLP, 0.5 + 1e-6, r"be a multiple of 1/2 in \[0, 1\].*is 0\.500001"),
+        (LLP, 1e308, r"be a multiple of 1/2 in \[0, 1\].*is 1e\+308"),
+        (LLP, math.nan, r"be finite.*is nan"),
+        (GEOMETRIC, 0.3, r"be a multiple of 1/2 in \[0, 1\].*is 0\.3"),
+        (LaplaceProportions(2, math.inf), 0.3, r"be a multiple of 1/2 in \[0, 1\].*is 0\.3"),
+        (LaplaceProportions(2, 1.0), math.inf, r"be finite.*is inf"),
+        (NoRelease(2), 1.0, r"be 0, all that NoRelease releases.*is 1\.0"),
+        (CountChannel(np.eye(3)), 3, r"be one of the column numbers 0\.\.2.*is 3"),
+        (CountChannel(np.eye(3)), 0.5, r"be one of the column numbers 0\.\.2.*is 0\.5"),
+        (CountChannel(np.eye(3)), -1, r"be one of the column numbers 0\.\.2.*is -1"),
+    ],
+    ids=str,
+)
+def test_a_release_the_mechanism_cannot_make(mechanism, release, message):
+    calls = [
+        lambda: posterior([[0.5, 0.5]], mechanism, [release]),
+        lambda: multiplicative_advantage([[0.5, 0.5]], mechanism, [release]),
+        lambda: mechanism.likelihood([release]),
+    ]
+    if not isinstance(mechanism, CountChannel | NoRelease):
+        calls.append(lambda: mechanism.debias([release]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for call in calls:
+            with pytest.raises(ValueError, match=f"releases must {message}"):
+                call()
+
+
+def test_randomized_response_releases_labels():
+    with pytest.raises(ValueError, match=r"releases must be 0 or 1.*is 0\.5"):
+        posterior([0.5], RandomizedResponse(1.0), [0.5])
+
+
+@pytest.mark.parametrize(
+    "releases, error, message",
+    [
+        ([0.5, 0.5], ValueError, r"one release for each bag: 1 bags, 2 releases"),
+        ([], ValueError, r"one release for each bag: 1 bags, 0 releases"),
+        (0.5, ValueError, r"releases must have shape \(n_bags,\), not \(\)"),
+        ([[0.5]], ValueError, r"releases must have shape \(n_bags,\), not \(1, 1\)"),
+        (["a"], TypeError, r"releases must be an array of real numbers.*<U1"),
+        ([0.5j], TypeError, r"releases must be an array of real numbers.*complex"),
+    ],
+    ids=str,
+)
+def test_releases_of_the_wrong_shape_or_type(releases, error, message):
+    with pytest.raises(error, match=message):
+        posterior([[0.5, 0.5]], LLP, releases)
+
+
+@pytest.mark.parametrize(
+    "eta, mechanism, release",
+    [
+        ([1.0, 0.4], LLP, 0.0),
+        ([0.0, 0.4], LLP, 1.0),
+        ([1.0, 1.0], LLP, 0.0),
+        ([1.0, 0.4], GeometricProportions(2, math.inf), 0.0),
+        ([1.0, 0.4], CountChannel(np.eye(3)), 0),
+        ([1.0, 1.0], CountChannel(np.eye(3)), 0),
+        ([0.3, 0.4], CountChannel([[1, 0, 0], [0.5, 0.5, 0], [0, 1, 0]]), 2),
+        ([0.3, 0.4], CountChannel([[1, 0], [1, 0], [1, 0]]), 1),
+    ],
+    ids=str,
+)
+def test_a_release_of_probability_zero(eta, mechanism, release):
+    possible = [0.3, 0.4]
+    first = 0.5 if isinstance(mechanism, LabelProportions | GeometricProportions) else 0
+    for measure in (posterior, bayes_guess, multiplicative_advantage):
+        with pytest.raises(
+            ValueError, match=rf"release {release:g} of bag 1 has probability zero.*of them are 1"
+        ):
+            measure([possible, eta], mechanism, [first, release])
+
+
+@pytest.mark.parametrize(
+    "matrix, error, message",
+    [
+        ([[0.5, 0.4], [0.5, 0.5]], ValueError, r"rows of matrix must sum to 1.*row 0 sums to 0\.9"),
+        ([[0.5, 0.5], [1, 1]], ValueError, r"rows of matrix must sum to 1.*row 1 sums to 2"),
+        ([[1.5, -0.5], [0.5, 0.5]], ValueError, r"matrix must lie in \[0, 1\].*is 1\.5"),
+        ([[math.nan, 1], [0.5, 0.5]], ValueError, r"matrix must lie in \[0, 1\].*is nan"),
+        ([0.5, 0.5], ValueError, r"matrix must have a row for each count.*\(2,\)"),
+        ([[1.0]], ValueError, r"matrix must have a row for each count.*\(1, 1\)"),
+        (np.zeros((3, 0)), ValueError, r"matrix must have a row for each count.*\(3, 0\)"),
+        ([[1, 0], [1]], ValueError, r"matrix must be a rectangular array"),
+        ([["a", "b"]], TypeError, r"matrix must be an array of real numbers"),
+    ],
+    ids=str,
+)
+def test_bad_channel(matrix, error, message):
+    with pytest.raises(error, match=message):
+        CountChannel(matrix)
+
+
+@pytest.mark.parametrize(
+    "mechanism, message",
+    [
+        (RandomizedResponse(0), r"RandomizedResponse\(epsilon=0\.0\) cannot be debiased"),
+        (GeometricProportions(2, 0), r"GeometricProportions.*cannot be debiased"),
+        (LaplaceProportions(2, 0), r"LaplaceProportions.*cannot be debiased"),
+        (NoRelease(2), r"NoRelease.*cannot be debiased: it releases nothing"),
+        (CountChannel(np.eye(3)), r"(?s)CountChannel.*cannot be debiased: its releases are column"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_debiased(mechanism, message):
+    with pytest.raises(ValueError, match=message):
+        mechanism.debias([0.0])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-310])
+def test_laplace_noise_without_a_law(epsilon):
+    with pytest.raises(ValueError, match=rf"no law at epsilon {epsilon:g}"):
+        LaplaceProportions(2, epsilon).release([[0, 1]], RNG)
+
+
+OF_MECHANISM = {
+    "posterior": lambda m: posterior([0.5], m, [1]),
+    "additive_advantage": lambda m: additive_advantage([0.5], m),
+    "label_advantage": lambda m: label_advantage([0.5], m),
+    "multiplicative_cdf": lambda m: multiplicative_cdf([0.5], m, [1.0]),
+    "multiplicative_quantile": lambda m: multiplicative_quantile([0.5], m, 0.5),
+    "multiplicative_advantage": lambda m: multiplicative_advantage([0.5], m, [1]),
+    "expected_advantage": lambda m: expected_advantage(Uniform(), m, n_bags=4, rng=RNG),
+    "expected_advantage, empirical": lambda m: expected_advantage(
+        Empirical([0.5]), m, n_bags=4, rng=RNG
+    ),
+    "high_probability_advantage": lambda m: high_probability_advantage(
+        Uniform(), m, 0.1, n_bags=2, n_draws=2, rng=RNG
+    ),
+    "realised_advantage": lambda m: realised_advantage([0.5, 0.5], [0, 1], m, RNG),
+    "known_mates": lambda m: advantage_with_known_mates([0.5], m, 0, RNG),
+}
+
+
+@pytest.mark.parametrize("call", OF_MECHANISM.values(), ids=OF_MECHANISM)
+@pytest.mark.parametrize("mechanism", ["RR", RandomizedResponse, None, 8], ids=str)
+def test_something_that_is_no_mechanism(call, mechanism):
+    with pytest.raises(TypeError, match=r"mechanism must be a Mechanism.*not "):
+        call(mechanism)
+
+
+@pytest.mark.parametrize("law", [0.5, Beta, None, [0.1, 0.2]], ids=str)
+def test_something_that_is_no_law_of_priors(law):
+    for call in (
+        lambda: expected_advantage(law, LLP, n_bags=4, rng=RNG),
+        lambda: high_probability_advantage(law, LLP, 0.1, n_bags=2, n_draws=2, rng=RNG),
+    ):
+        with pytest.raises(TypeError, match=r"prior must be a law.*not "):
+            call()
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: multiplicative_quantile([[0.5, 0.5]], LLP, 1.5), ValueError, r"q must.*1\.5"),
+        (lambda: multiplicative_quantile([[0.5, 0.5]], LLP, math.nan), ValueError, r"q must.*nan"),
+        (lambda: multiplicative_quantile([[0.5, 0.5]], LLP, "half"), TypeError, r"q must.*'half'"),
+        (lambda: multiplicative_cdf([[0.5, 0.5]], LLP, [math.nan]), ValueError, r"points.*NaN"),
+        (lambda: multiplicative_cdf([[0.5, 0.5]], LLP, ["a"]), TypeError, r"points must.*<U1"),
+        (lambda: multiplicative_cdf(np.zeros((0, 2)), LLP, [1]), ValueError, r"at least one bag"),
+        (lambda: multiplicative_quantile(np.zeros((0, 2)), LLP, 0.5), ValueError, r"one bag"),
+        (
+            lambda: expected_advantage(Uniform(), LLP, n_bags=1, rng=RNG),
+            ValueError,
+            r"n_bags must be a whole number of at least 2, not 1",
+        ),
+        (
+            lambda: expected_advantage(Uniform(), LLP, n_bags=10.0, rng=RNG),
+            TypeError,
+            r"n_bags must be a whole number of at least 2, not 10\.0",
+        ),
+        (
+            lambda: expected_advantage(Empirical([0.5]), LLP, n_bags=10, rng=RNG),
+            ValueError,
+            r"bag_size must be at most the number of priors, 1, not 2",
+        ),
+        (
+            lambda: high_probability_advantage(Uniform(), LLP, 2, n_bags=1, n_draws=1, rng=RNG),
+            ValueError,
+            r"theta must lie in \[0, 1\], not 2",
+        ),
+        (
+            lambda: high_probability_advantage(Uniform(), LLP, 0.1, n_bags=0, n_draws=1, rng=RNG),
+            ValueError,
+            r"n_bags must be a whole number of at least 1, not 0",
+        ),
+        (
+            lambda: high_probability_advantage(Uniform(), LLP, 0.1, n_bags=1, n_draws=0, rng=RNG),
+            ValueError,
+            r"n_draws must be a whole number of at least 1, not 0",
+        ),
+        (
+            lambda: realised_advantage([[0.5, 0.5]] * 2, [[0, 1]], LLP, RNG),
+            ValueError,
+            r"one shape, not \(2, 2\) and \(1, 2\)",
+        ),
+        (
+            lambda: realised_advantage([[0.5, 0.5]], [[0, 1]], LLP, RNG),
+            ValueError,
+            r"at least 2 bags, not 1",
+        ),
+        (
+            lambda: advantage_with_known_mates([[0.5, 0.5]], LLP, 2, RNG),
+            ValueError,
+            r"known must be at most bag_size - 1 = 1, not 2",
+        ),
+        (
+            lambda: advantage_with_known_mates([[0.5, 0.5]], LLP, -1, RNG),
+            ValueError,
+            r"known must be a whole number of at least 0, not -1",
+        ),
+        (lambda: Beta(0, 1), ValueError, r"a must be positive and finite, not 0"),
+        (lambda: Beta(1, math.inf), ValueError, r"b must be positive and finite, not inf"),
+        (lambda: Beta(-1, 1), ValueError, r"a must lie in \[0, inf\], not -1"),
+        (lambda: TwoPoint(0.1, 1.2), ValueError, r"high must lie in \[0, 1\], not 1\.2"),
+        (lambda: TwoPoint(0.1, 0.2, math.nan), ValueError, r"weight must.*nan"),
+        (lambda: Empirical([0.1, 1.2]), ValueError, r"values\[1\] is 1\.2"),
+        (lambda: Empirical([]), ValueError, r"at least one prior"),
+    ],
+)
+def test_bad_settings(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_the_number_of_bags_has_no_default():
+    with pytest.raises(TypeError, match="n_bags"):
+        high_probability_advantage(Uniform(), LLP, 0.1, n_draws=2, rng=RNG)
+
+
+class OnlyALikelihood(Mechanism):
+    """The least that a mechanism of one's own can be."""
+
+    bag_size = 1
+    epsilon = 1.0
+
+    def likelihood(self, releases):
+        return np.ones((len(releases), 2))
+
+
+def test_what_a_mechanism_of_ones_own_did_not_define():
+    mechanism = OnlyALikelihood()
+    with pytest.raises(TypeError, match=r"OnlyALikelihood.*does not say how to release"):
+        mechanism.release([0, 1], RNG)
+    with pytest.raises(ValueError, match=r"OnlyALikelihood.*cannot be debiased"):
+        mechanism.debias([0.0])
+    with pytest.raises(TypeError, match=r"Nothing must define likelihood or log_likelihood"):
+        type("Nothing", (Mechanism,), {})
