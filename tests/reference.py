@@ -228,16 +228,13 @@ def precise_posteriors(eta, log_weights):
     return posteriors
 
 
-def numpy_advantage(eta, channel):
-    """Additive advantage of one bag by leave-one-out laws from prefixes and suffixes, in numpy."""
-    k = len(eta)
-    prefixes, suffixes = [np.ones(1)], [np.ones(1)]
-    for p, r in zip(eta, eta[::-1], strict=True):
-        prefixes.append(np.convolve(prefixes[-1], [1 - p, p]))
-        suffixes.append(np.convolve(suffixes[-1], [1 - r, r]))
-    gain = np.empty(k)
-    for i, p in enumerate(eta):
-        rest = np.convolve(prefixes[i], suffixes[k - 1 - i])
-        one, zero = p * (rest @ channel[1:]), (1 - p) * (rest @ channel[:-1])
-        gain[i] = np.maximum(one, zero).sum() - max(p, 1 - p)
-    return gain
+def numpy_advantage(eta, channel, members):
+    """Additive advantage of some members of one bag in numpy, without each of them in turn."""
+    gains = []
+    for i in members:
+        rest = np.ones(1)
+        for p in np.delete(eta, i):
+            rest = np.convolve(rest, [1 - p, p])
+        one, zero = eta[i] * (rest @ channel[1:]), (1 - eta[i]) * (rest @ channel[:-1])
+        gains.append(np.maximum(one, zero).sum() - max(eta[i], 1 - eta[i]))
+    return gains

@@ -1,0 +1,315 @@
+"""Advantages against enumeration, closed forms and quadrature."""
+
+import itertools
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from cases import BAGS, exact, finite_cases, laplace_cases, relative_error, some_channel
+from reference import (
+    Bag,
+    channel_of,
+    laplace_excess,
+    laplace_shift_cdf,
+    numpy_advantage,
+    precise_pmf,
+)
+
+from labelaudit import (
+    CountChannel,
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    NoRelease,
+    RandomizedResponse,
+    additive_advantage,
+    label_advantage,
+    multiplicative_cdf,
+    multiplicative_quantile,
+)
+
+
+@pytest.mark.parametrize("eta, mechanism", finite_cases(), ids=str)
+def test_additive_and_label_advantage_by_enumeration(eta, mechanism):
+    bag, channel = Bag(exact(eta)), channel_of(mechanism)
+    additive = additive_advantage([eta], mechanism)[0]
+    conditional = label_advantage([eta], mechanism)[0]
+    for i, p in enumerate(exact(eta)):
+        assert abs(additive[i] - bag.additive(i, channel)) <= 1e-13
+        if 0 < p < 1:
+            assert abs(conditional[i] - bag.conditional(i, channel)) <= 1e-13
+
+
+@pytest.mark.parametrize("eta, mechanism", laplace_cases(), ids=str)
+def test_laplace_advantages_by_quadrature(eta, mechanism):
+    bag, epsilon = Bag(exact(eta)), mechanism.epsilon
+    additive = additive_advantage([eta], mechanism)[0]
+    conditional = label_advantage([eta], mechanism)[0]
+    with mpmath.workprec(80):
+        for i in sorted({0, len(eta) // 2, len(eta) - 1}):
+            p = bag.eta[i]
+            excess = laplace_excess(bag.ones[i], bag.zeros[i], epsilon)
+            assert abs(additive[i] - (excess - max(0, 2 * p - 1))) <= 1e-13
+            if 0 < p < 1:
+                ones, zeros = [m / p for m in bag.ones[i]], [m / (1 - p) for m in bag.zeros[i]]
+                assert abs(conditional[i] - laplace_excess(ones, zeros, epsilon)) <= 1e-13
+
+
+def test_label_advantage_of_a_known_label_does_not_depend_on_its_prior():
+    """Total variation conditions on the label, so it is defined where the prior is 0 or 1 too."""
+    for mechanism in (GeometricProportions(3, 1.0), LaplaceProportions(3, 1.0), some_channel(3)):
+        values = [label_advantage([[p, 0.4, 0.7]], mechanism)[0, 0] for p in (0.0, 0.3, 1.0)]
+        assert values == pytest.approx([values[0]] * 3, abs=1e-13)
+        assert values[0] > 0.05
+
+
+def test_randomized_response_has_the_closed_form_of_theorem_3_5():
+    eta = np.linspace(0, 1, 201)
+    for epsilon in (1e-3, 0.5, 1.0, 4.0, 50.0):
+        flip = 1 / (1 + math.exp(epsilon))
+        expected = np.maximum(np.minimum(eta, 1 - eta) - flip, 0)
+        found = additive_advantage(eta, RandomizedResponse(epsilon))
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+        found = label_advantage(eta, RandomizedResponse(epsilon))
+        np.testing.assert_allclose(found, math.tanh(epsilon / 2), rtol=0, atol=1e-15)
+
+
+def closed_form(n, p):
+    """EAdv of label proportions where every prior is p <= 1/2: p P(Z >= m) - (1-p) P(Z > m)."""
+    mates = precise_pmf([p] * (n - 1))
+    p, m = mpmath.mpf(p), n // 2
+    return p * mpmath.fsum(mates[m:]) - (1 - p) * mpmath.fsum(mates[m + 1 :])
+
+
+@pytest.mark.parametrize("bag_size", [1, 2, 3, 8, 33, 64, 257])
+@pytest.mark.parametrize("p", [1e-9, 0.06, 0.3, 0.5])
+def test_label_proportions_of_equal_priors_have_a_closed_form(bag_size, p):
+    expected = closed_form(bag_size, p)
+    found = additive_advantage([[p] * bag_size], LabelProportions(bag_size))[0]
+    assert max(abs(value - expected) for value in found) <= 1e-13
+    mirrored = additive_advantage([[1 - p] * bag_size], LabelProportions(bag_size))[0]
+    assert max(abs(value - expected) for value in mirrored) <= 1e-13
+    if p == 0.5:
+        central = math.comb(bag_size - 1, (bag_size - 1) // 2)
+        assert relative_error(found[0], mpmath.mpf(central) / 2**bag_size) <= 1e-12
+
+
+def mixed_bag(bag_size, seed):
+    rng = np.random.default_rng(seed)
+    eta = rng.beta(2, 5, bag_size)
+    eta[: bag_size // 8] = rng.choice([0.0, 1.0, 1e-9, 1 - 1e-9, 0.5], bag_size // 8)
+    return rng.permutation(eta)
+
+
+@pytest.mark.parametrize("bag_size", [64, 512, 2000])
+def test_additive_advantage_of_large_bags(bag_size):
+    """Against plain numpy; the members checked are the first forty."""
+    eta = mixed_bag(bag_size, bag_size)
+    kinds = [LabelProportions(bag_size), GeometricProportions(bag_size, 0.7)]
+    if bag_size <= 512:
+        kinds.append(GeometricProportions(bag_size, 0.01))
+    for mechanism in kinds:
+        channel = np.array(channel_in_floats(mechanism))
+        expected = numpy_advantage(eta, channel, range(40))
+        found = additive_advantage(eta[None], mechanism)[0]
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found[:40], expected, rtol=0, atol=1e-13)
+
+
+def channel_in_floats(mechanism):
+    k = mechanism.bag_size
+    if math.isinf(mechanism.epsilon):
+        return np.eye(k + 1)
+    q = math.exp(-mechanism.epsilon)
+    distance = np.abs(np.subtract.outer(np.arange(k + 1), np.arange(k + 1)))
+    channel = (1 - q) / (1 + q) * q**distance
+    channel[:, [0, k]] /= 1 - q
+    return channel
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0])
+def test_laplace_advantage_of_a_larger_bag(epsilon):
+    """Against quadrature on laws of the bag-mates in many digits."""
+    eta = mixed_bag(24, 3)
+    found = additive_advantage(eta[None], LaplaceProportions(24, epsilon))[0]
+    with mpmath.workprec(80):
+        for i in (0, 7, 15):
+            p = mpmath.mpf(float(eta[i]))
+            rest = precise_pmf(np.delete(eta, i))
+            one, zero = [0, *(p * m for m in rest)], [*((1 - p) * m for m in rest), 0]
+            expected = laplace_excess(one, zero, epsilon) - max(0, 2 * p - 1)
+            assert abs(found[i] - expected) <= 1e-12
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 300.0, 1000.0])
+def test_advantages_at_extreme_epsilon(epsilon):
+    eta = [0.5, 0.4, 0.7, 1e-9]
+    bag = Bag(exact(eta))
+    channel = channel_of(GeometricProportions(4, epsilon))
+    for mechanism in (GeometricProportions(4, epsilon), LaplaceProportions(4, epsilon)):
+        found = additive_advantage([eta], mechanism)[0]
+        assert np.isfinite(found).all()
+        if isinstance(mechanism, GeometricProportions):
+            for i in range(4):
+                assert abs(found[i] - bag.additive(i, channel)) <= 1e-15
+        else:
+            assert (found <= additive_advantage([eta], LabelProportions(4))[0] + 1e-13).all()
+
+
+def test_advantages_vanish_where_nothing_is_released():
+    eta = np.random.default_rng(0).random((10, 4))
+    constant = CountChannel(np.tile([0.2, 0.8], (5, 1)))
+    for mechanism in (
+        NoRelease(4),
+        GeometricProportions(4, 0.0),
+        LaplaceProportions(4, 0.0),
+        constant,
+    ):
+        assert not additive_advantage(eta, mechanism).any()
+        assert not label_advantage(eta, mechanism).any()
+        assert multiplicative_quantile(eta, mechanism, 1.0) == 0
+        assert multiplicative_cdf(eta, mechanism, [-1.0, 0.0]).tolist() == [0, 1]
+
+
+def test_nothing_is_left_to_gain_where_labels_are_known():
+    eta = np.random.default_rng(1).integers(0, 2, (10, 4)).astype(float)
+    for mechanism in (
+        LabelProportions(4),
+        GeometricProportions(4, 1.0),
+        LaplaceProportions(4, 1.0),
+        some_channel(4),
+    ):
+        assert not additive_advantage(eta, mechanism).any()
+        assert multiplicative_quantile(eta, mechanism, 1.0) == 0
+
+
+def shift_law(etas, mechanism):
+    """All (|I|, weight) over bags, examples and releases, sorted, the weights summing to one."""
+    channel = channel_of(mechanism)
+    total = sum(len(eta) for eta in etas)
+    pairs = []
+    for eta in etas:
+        bag = Bag(exact(eta))
+        for i in range(len(eta)):
+            pairs += [(abs(shift), weight / total) for shift, weight in bag.shifts(i, channel)]
+    return sorted(pairs)
+
+
+def groups(law):
+    """Distinct values of |I| (to 1e-9) with the probability of being at most each."""
+    found, below = [], mpmath.mpf(0)
+    for value, weight in law:
+        below += weight
+        if found and (value == found[-1][0] or value - found[-1][0] < 1e-9):
+            found[-1] = (found[-1][0], below)
+        else:
+            found.append((value, below))
+    return found
+
+
+@pytest.mark.parametrize("eta, mechanism", finite_cases(), ids=str)
+def test_distribution_of_the_multiplicative_advantage_by_enumeration(eta, mechanism):
+    """The CDF between its steps, and the quantile at levels inside them, for two bags at once."""
+    other = [0.5 * p + 0.2 for p in eta[::-1]]
+    steps = groups(shift_law([eta, other], mechanism))
+    values, below = [float(v) for v, _ in steps], [float(p) for _, p in steps]
+    between = [(a + b) / 2 for a, b in itertools.pairwise(values) if b < math.inf]
+    if values[-1] < math.inf:
+        between.append(values[-1] + 1)
+    found = multiplicative_cdf([eta, other], mechanism, between)
+    np.testing.assert_allclose(found, below[: len(between)], rtol=0, atol=1e-12)
+    heavy = np.flatnonzero(np.diff([0.0, *below]) > 1e-6)
+    for step in np.unique(heavy[np.linspace(0, len(heavy) - 1, 4).astype(int)]):
+        middle = (below[step] + (below[step - 1] if step else 0)) / 2
+        found = multiplicative_quantile([eta, other], mechanism, middle)
+        assert found == pytest.approx(values[step], abs=1e-9)
+
+
+@pytest.mark.parametrize("eta", BAGS[:4] + BAGS[6:7], ids=str)
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 12.0])
+def test_distribution_of_the_multiplicative_advantage_under_laplace_noise(eta, epsilon):
+    bag, mechanism = Bag(exact(eta)), LaplaceProportions(len(eta), epsilon)
+    points = [0.0, 0.1 * epsilon, 0.5 * epsilon, 0.97 * epsilon, epsilon]
+    with mpmath.workprec(80):
+        expected = [
+            float(mpmath.fsum(laplace_shift_cdf(bag, i, t, epsilon) for i in range(len(eta))))
+            / len(eta)
+            for t in points
+        ]
+    found = multiplicative_cdf([eta], mechanism, points)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+    level = float(found[2])
+    assert multiplicative_quantile([eta], mechanism, level) == pytest.approx(points[2], rel=1e-8)
+    assert multiplicative_quantile([eta], mechanism, 1.0) == pytest.approx(epsilon, rel=1e-8)
+
+
+def test_quantile_is_the_smallest_point_where_the_cdf_reaches_its_level():
+    eta = np.random.default_rng(2).random((7, 5))
+    for mechanism in (GeometricProportions(5, 1.0), LaplaceProportions(5, 1.0), some_channel(5)):
+        for q in (0.1, 0.5, 0.9, 0.98):
+            t = multiplicative_quantile(eta, mechanism, q)
+            at, before = multiplicative_cdf(eta, mechanism, [t, np.nextafter(t, 0)])
+            assert at >= q - 1e-12 > before
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 0.5, 30.0, 1000.0])
+def test_no_quantile_exceeds_epsilon(epsilon):
+    eta = [[0.3, 0.4]]
+    for mechanism in (GeometricProportions(2, epsilon), LaplaceProportions(2, epsilon)):
+        assert multiplicative_quantile(eta, mechanism, 1.0) <= epsilon
+        assert multiplicative_cdf(eta, mechanism, [epsilon]) == pytest.approx([1.0], abs=1e-12)
+    found = multiplicative_quantile([0.3], RandomizedResponse(epsilon), 0.5)
+    assert found == pytest.approx(epsilon, rel=1e-14, abs=1e-15)
+
+
+def test_infinite_shifts_have_their_probability():
+    """Label proportions reveal a bag of two when both labels agree."""
+    eta = [[0.3, 0.4]]
+    revealed = 0.3 * 0.4 + 0.7 * 0.6
+    at, beyond = multiplicative_cdf(eta, LabelProportions(2), [1e300, math.inf])
+    assert at == pytest.approx(1 - revealed, rel=1e-13)
+    assert beyond == 1
+    assert multiplicative_quantile(eta, LabelProportions(2), 1 - revealed - 1e-9) < 10
+    assert multiplicative_quantile(eta, LabelProportions(2), 1 - revealed + 1e-9) == math.inf
+
+
+def test_shapes_and_order_of_points():
+    eta = [[0.3, 0.4]]
+    points = np.array([[2.0, 0.1], [0.1, -1.0]])
+    found = multiplicative_cdf(eta, GeometricProportions(2, 1.0), points)
+    assert found.shape == points.shape
+    assert found[0, 1] == found[1, 0]
+    assert found[1, 1] == 0
+    assert multiplicative_cdf(eta, LabelProportions(2), 5.0).shape == ()
+    assert additive_advantage(np.zeros((0, 3)), GeometricProportions(3, 1.0)).shape == (0, 3)
+    assert label_advantage([0.2, 0.3], RandomizedResponse(1.0)).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "right, mutant",
+    [
+        (RandomizedResponse(1.0), RandomizedResponse(1.1)),
+        (GeometricProportions(5, 1.0), GeometricProportions(5, 1.1)),
+        (LabelProportions(5), GeometricProportions(5, 3.0)),
+    ],
+    ids=str,
+)
+def test_a_wrong_channel_is_noticed(right, mutant):
+    eta = BAGS[0] if right.bag_size == 1 else BAGS[5]
+    bag = Bag(exact(eta))
+    truth = [float(bag.additive(i, channel_of(right))) for i in range(len(eta))]
+    assert np.abs(additive_advantage([eta], right)[0] - truth).max() <= 1e-13
+    assert np.abs(additive_advantage([eta], mutant)[0] - truth).max() > 1e-3
+
+
+def test_a_halved_laplace_scale_or_a_lost_member_is_noticed():
+    eta = [0.3, 0.45, 0.7]
+    bag = Bag(exact(eta))
+    truth = float(laplace_excess(bag.ones[1], bag.zeros[1], 1.0))
+    right = additive_advantage([eta], LaplaceProportions(3, 1.0))[0, 1]
+    halved = additive_advantage([eta], LaplaceProportions(3, 2.0))[0, 1]
+    smaller = additive_advantage([eta[:2]], LaplaceProportions(2, 1.0))[0, 1]
+    assert abs(right - truth) <= 1e-13
+    assert abs(halved - truth) > 1e-3
+    assert abs(smaller - truth) > 1e-3
