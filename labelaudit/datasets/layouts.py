@@ -60,12 +60,9 @@ def find_layout(name: str, path: Path) -> Layout:
 
 
 def _first_line(path: Path) -> bytes:
-    file = HashedFile(path)
-    try:
+    with HashedFile(path) as file:
         block = next(text_blocks(path, file))
         return block[:4096].tobytes().split(b"\n")[0]
-    finally:
-        file.finish()
 
 
 def _text(

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +40,52 @@ def prepare(
     """
     started = time.perf_counter()
     layout = find_layout(name, source)
-    expected = sha256 or _known_sha256(name, source)
-    with store.new_set(name, say) as folder, ExitStack() as stack:
-        file = HashedFile(source, progress(source.name, source.stat().st_size))
-        stack.callback(file.finish)
-        width = len(layout.columns)
-        features = stack.enter_context(ArrayWriter(folder / "features.npy", layout.dtype, width))
-        labels = stack.enter_context(ArrayWriter(folder / "labels.npy", np.uint8, None))
-        positives, strata = 0, []
+    with store.new_set(name, say) as folder:
+        written = _write(layout, source, folder)
+        expected = sha256 or _known_sha256(name, source)
+        if expected is not None and written.sha256 != expected:
+            raise DataRefusal(
+                f"{source} has the wrong checksum: sha256 {written.sha256}, expected {expected}"
+            )
+        rate = written.positives / written.rows
+        facts = {
+            "rows": written.rows,
+            "columns": list(layout.columns),
+            "positive_rate": rate,
+            "layout": layout.name,
+            "source_file": source.name,
+            "source_bytes": source.stat().st_size,
+            "source_sha256": written.sha256,
+            "split": _split(name, folder, written.rows, written.strata),
+            **({"buckets": BUCKETS, "hash": HASH} if name == "kdd12" else {}),
+            **_thinning(name, layout, rate, click_rate),
+        }
+        manifest = store.publish(name, folder, facts)
+    seconds = time.perf_counter() - started
+    say(
+        f"prepared {written.rows:,} rows of {CATALOGUE[name].title} in {seconds:.1f} s,"
+        f" positive rate {rate:.4f}, in {store.data_folder() / name}"
+    )
+    return manifest
+
+
+class Written(NamedTuple):
+    """What a pass over the source has found."""
+
+    rows: int
+    positives: int
+    sha256: str
+    strata: NDArray[np.int16] | None
+
+
+def _write(layout: Layout, source: Path, folder: Path) -> Written:
+    """Read the source once, block by block, and write its arrays in the same order."""
+    positives, strata = 0, []
+    with (
+        HashedFile(source, progress(source.name, source.stat().st_size)) as file,
+        ArrayWriter(folder / "features.npy", layout.dtype, len(layout.columns)) as features,
+        ArrayWriter(folder / "labels.npy", np.uint8, None) as labels,
+    ):
         for rows in layout.read(source, file):
             features.append(rows.features)
             labels.append(rows.labels)
@@ -57,33 +94,10 @@ def prepare(
                 strata.append(rows.strata)
         if features.rows == 0:
             raise DataRefusal(f"{source} has no rows")
-        found = file.sha256()
-        if expected is not None and found != expected:
-            raise DataRefusal(
-                f"{source} has the wrong checksum: sha256 {found}, expected {expected}"
-            )
         features.finish()
         labels.finish()
-        split = _split(name, folder, features.rows, np.concatenate(strata) if strata else None)
-        facts = {
-            "rows": features.rows,
-            "columns": list(layout.columns),
-            "positive_rate": positives / features.rows,
-            "layout": layout.name,
-            "source_file": source.name,
-            "source_bytes": source.stat().st_size,
-            "source_sha256": found,
-            "split": split,
-            **({"buckets": BUCKETS, "hash": HASH} if name == "kdd12" else {}),
-            **_thinning(name, layout, positives / features.rows, click_rate),
-        }
-        manifest = store.publish(name, folder, facts)
-    seconds = time.perf_counter() - started
-    say(
-        f"prepared {features.rows:,} rows of {CATALOGUE[name].title} in {seconds:.1f} s,"
-        f" positive rate {facts['positive_rate']:.4f}, in {store.data_folder() / name}"
-    )
-    return manifest
+        together = np.concatenate(strata) if strata else None
+        return Written(features.rows, positives, file.sha256(), together)
 
 
 def verify(name: str) -> dict[str, Any]:

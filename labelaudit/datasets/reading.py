@@ -82,7 +82,7 @@ class HashedFile(io.RawIOBase):
     def close(self) -> None:
         """Do nothing: decompressors close what they read, when its checksum is still to come."""
 
-    def finish(self) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the file and end the hashing thread."""
         self._hasher.shutdown()
         self._file.close()
