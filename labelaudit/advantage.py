@@ -179,7 +179,7 @@ def _laplace_quantile(eta: Floats, mechanism: LaplaceProportions, level: float) 
     def excess(t: float) -> float:
         return float(multiplicative_cdf(eta, mechanism, t)) - level
 
-    below = math.nextafter(mechanism.epsilon, 0)
+    below = mechanism.epsilon * (1 - ROUNDING)
     if excess(0.0) >= 0:
         return 0.0
     if excess(below) < 0:

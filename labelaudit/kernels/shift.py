@@ -90,6 +90,9 @@ def _chance_below(target, odds, lo, hi, epsilon, pmf_sum, below, above, under, o
     The ratio grows with the release: find the two counts it lies between, then the point.
     """
     j = _bin(knots[: hi - lo + 1], target) - 1
+    if j < 0:
+        # Below the counts' window hardly a release is left.
+        return 0.0
     one_under, zero_under = _split(below[j], odds, under[j])
     one_over, zero_over = _split(above[j + 1], odds, over[j + 1])
     rise = target * zero_under - one_under
