@@ -244,6 +244,21 @@ def test_distribution_of_the_multiplicative_advantage_under_laplace_noise(eta, e
     assert multiplicative_quantile([eta], mechanism, 1.0) == pytest.approx(epsilon, rel=1e-8)
 
 
+@pytest.mark.parametrize("epsilon", [1.0, 20.0, 301.0])
+@pytest.mark.parametrize("p", [1e-300, 0.1])
+def test_distribution_under_laplace_noise_beyond_the_likely_counts(epsilon, p):
+    """Shifts that only very unlikely counts could cause; mirrored labels have the same law."""
+    points = np.linspace(0, 1, 9) * epsilon
+    for bag_size in (1, 64):
+        eta, mechanism = np.full((3, bag_size), p), LaplaceProportions(bag_size, epsilon)
+        found = multiplicative_cdf(eta, mechanism, points)
+        assert (np.diff(found) >= 0).all()
+        assert found[-1] == pytest.approx(1, abs=1e-12)
+        if p > 1e-16:
+            mirrored = multiplicative_cdf(1 - eta, mechanism, points)
+            np.testing.assert_allclose(found, mirrored, rtol=0, atol=1e-10)
+
+
 def test_quantile_is_the_smallest_point_where_the_cdf_reaches_its_level():
     eta = np.random.default_rng(2).random((7, 5))
     for mechanism in (GeometricProportions(5, 1.0), LaplaceProportions(5, 1.0), some_channel(5)):
