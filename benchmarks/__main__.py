@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.tools import machine
 
-SUITES = ("attack",)
+SUITES = ("attack", "data")
 
 
 def main() -> None:
