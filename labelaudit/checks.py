@@ -40,7 +40,7 @@ def real_number(value: Any, name: str, low: float, high: float) -> float:
         number = math.nan
         wrong_type = True
     else:
-        wrong_type = isinstance(value, str | bytes | bool | np.bool_ | np.ndarray)
+        wrong_type = isinstance(value, str | bytes | bool | np.bool_)
     if wrong_type:
         raise TypeError(f"{name} must be a number in [{low}, {high}], not {value!r}")
     if not low <= number <= high:
@@ -79,6 +79,8 @@ def numbers(values: ArrayLike, name: str) -> Floats:
         kind = array.dtype.kind
     except ValueError:
         raise ValueError(f"{name} must be a rectangular array of numbers") from None
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} must hold a number everywhere, but some entries are masked")
     if kind not in "buif":
         raise TypeError(f"{name} must be an array of real numbers, not of type {array.dtype}")
     return np.asarray(array, dtype=np.float64)

@@ -91,7 +91,8 @@ class NoisyCount(Mechanism):
 
         Beyond an end every count is on one side, so clipping changes the sum by a constant only.
         """
-        distance = np.abs(self.positions(releases)[:, None] - np.arange(self.bag_size + 1))
+        positions = np.clip(self.positions(releases), 0, self.bag_size)
+        distance = np.abs(positions[:, None] - np.arange(self.bag_size + 1))
         if math.isinf(self.epsilon):
             return np.where(distance == 0, 0.0, -np.inf)
         return -self.epsilon * distance
@@ -217,7 +218,9 @@ class LaplaceProportions(NoisyCount):
         """The releases themselves: the noise has mean zero."""
         if self.epsilon == 0:
             raise self._refuse_debias("at epsilon 0 the release says nothing")
-        return self.positions(releases) / self.bag_size
+        if math.isinf(self.epsilon):
+            return super().debias(releases)
+        return checks.release_vector(releases).copy()
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,7 @@ OF_ETA = {
         ([["0.1", "0.2"]], TypeError, r"eta must be an array of real numbers.*<U3"),
         ("half", TypeError, r"eta must be an array of real numbers.*<U4"),
         ([[0.1 + 0j, 0.2]], TypeError, r"eta must be an array of real numbers.*complex"),
+        (np.ma.array([[0.1, 0.2]], mask=[[0, 1]]), ValueError, r"eta must.*masked"),
         (None, TypeError, r"eta must be an array of real numbers.*object"),
         ([[None, 0.2]], TypeError, r"eta must be an array of real numbers.*object"),
     ],
