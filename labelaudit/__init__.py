@@ -10,15 +10,14 @@ them all.
 [[0.036, 0.214, 0.75]]
 """
 
-from labelaudit import poisson_binomial, priors
+from labelaudit import bounds, poisson_binomial, priors
 from labelaudit.advantage import (
     additive_advantage,
     label_advantage,
     multiplicative_advantage,
-    multiplicative_cdf,
-    multiplicative_quantile,
 )
 from labelaudit.attack import bayes_guess, likelihood_ratios, posterior
+from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.estimates import (
     Estimate,
     advantage_with_known_mates,
@@ -48,6 +47,7 @@ __all__ = [
     "additive_advantage",
     "advantage_with_known_mates",
     "bayes_guess",
+    "bounds",
     "expected_advantage",
     "high_probability_advantage",
     "label_advantage",

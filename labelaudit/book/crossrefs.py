@@ -46,7 +46,9 @@ def find_page(site: Path, page: str) -> tuple[str, str]:
     file = site / f"{page}.html"
     if not file.is_file():
         return "", _words(posixpath.basename(page))
-    title = re.search(r"<h1>(.*?)<a class=\"headerlink\"", file.read_text("utf-8"), re.DOTALL)
+    # The print header holds an <h1> too, without a link of its own.
+    heading = re.compile(r'<h1>((?:(?!</h1>).)*?)<a class="headerlink"', re.DOTALL)
+    title = heading.search(file.read_text("utf-8"))
     return f"{page}.html", _text(title[1]) if title else _words(posixpath.basename(page))
 
 

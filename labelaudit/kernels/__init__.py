@@ -1,1 +1,56 @@
-"""Compiled inner loops, imported on first use so that `import labelaudit` stays light."""
+"""Compiled inner loops, imported on first use so that `import labelaudit` stays light.
+
+numba keeps compiled code on disk, so that a second process starts warm, but looks only at the
+file a function stands in: after a change in one kernel it would go on using the others' compiled
+copies of it. Ours are therefore kept in a folder named after all kernel sources together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba import config as numba_config
+from numba import njit
+
+__all__ = ["compiled"]
+
+config: Any = numba_config
+
+
+def _cache_folder() -> str:
+    here = Path(__file__).parent
+    digest = hashlib.sha256()
+    for source in sorted(here.glob("*.py")):
+        digest.update(source.read_bytes())
+    if config.CACHE_DIR:
+        base = Path(config.CACHE_DIR)
+    elif os.access(here, os.W_OK):
+        base = here / "__pycache__"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelaudit"
+    return str(base / f"kernels-{digest.hexdigest()[:16]}")
+
+
+_FOLDER = _cache_folder()
+
+
+def compiled(
+    *, parallel: bool = False, any_order: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Compile a kernel: IEEE arithmetic but for fused multiply-add; sums `any_order` if allowed."""
+    fastmath = {"contract", "reassoc"} if any_order else {"contract"}
+    make = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)
+
+    def wrap(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        before = config.CACHE_DIR
+        config.CACHE_DIR = _FOLDER
+        try:
+            return make(kernel)
+        finally:
+            config.CACHE_DIR = before
+
+    return wrap

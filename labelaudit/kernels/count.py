@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from labelaudit.kernels import compiled
 
 N_CHUNKS = 64
 # Counts less likely than this are left out: sixteen orders of magnitude for the answer's own
@@ -11,11 +11,8 @@ NEGLIGIBLE = 1e-36
 # The floor where nothing may be left out: above 1e-300 every number keeps its full precision.
 TINY = 1e-306
 
-compiled = njit(cache=True, error_model="numpy", fastmath={"contract"})
-compiled_parallel = njit(cache=True, error_model="numpy", fastmath={"contract"}, parallel=True)
 
-
-@compiled
+@compiled()
 def _trim(row, lo, hi, floor):
     """The window lo..hi of `row` without the ends that are below `floor`."""
     while row[lo] < floor and lo < hi:
@@ -25,7 +22,7 @@ def _trim(row, lo, hi, floor):
     return lo, hi
 
 
-@compiled
+@compiled()
 def count_pmf(p, c, n, floor, rows):
     """Law of the sum of n Bernoulli(p[j]), c = 1 - p: returns it with the window it fills.
 
@@ -62,7 +59,7 @@ def count_pmf(p, c, n, floor, rows):
     return source[4:], lo - 4, hi - 4
 
 
-@compiled
+@compiled()
 def noisy_law(pmf, lo, hi, tau, left, right, law):
     """Law of the count plus noise, unscaled, on the grid tau + (lo - 1 .. hi).
 

@@ -15,19 +15,20 @@ import math
 import numpy as np
 from numba import prange
 
-from labelaudit.kernels.count import N_CHUNKS, compiled, compiled_parallel, count_pmf, noisy_law
+from labelaudit.kernels import compiled
+from labelaudit.kernels.count import N_CHUNKS, count_pmf, noisy_law
 
 # What is left out of a sum that need only be right to 1e-13.
 FLOOR = 1e-18
 
 
-@compiled
+@compiled()
 def positive(x):
     """max(0, x), in the form that compiles to one instruction on a vector."""
     return x if x > 0.0 else 0.0
 
 
-@compiled
+@compiled()
 def _law_gains(law, lo, hi, q, eta, n, conditional, work, gain):
     """Gains under geometric noise (or none) of n examples with eta <= 1/2."""
     rest, inverse, a, b = work[0], work[1], work[2], work[3]
@@ -60,7 +61,7 @@ def _law_gains(law, lo, hi, q, eta, n, conditional, work, gain):
         gain[i] = (gain[i] * (1.0 - q) + last) / (1.0 + q)
 
 
-@compiled
+@compiled()
 def _interval_gain(start, end, epsilon, q):
     """Integral over [0, 1] of epsilon max(0, start e^(-epsilon t) + end e^(-epsilon (1 - t))).
 
@@ -80,7 +81,7 @@ def _interval_gain(start, end, epsilon, q):
     return start * (1.0 - fall) + end * (rise - q)
 
 
-@compiled
+@compiled()
 def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
     """Gain under Laplace noise of one example with eta <= 1/2.
 
@@ -102,7 +103,7 @@ def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
     return 0.5 * (gain + max(0.0, a * under - b * q * under))
 
 
-@compiled
+@compiled()
 def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
     """Gains under Laplace noise of n examples with eta <= 1/2."""
     below, above = work[0], work[1]
@@ -122,7 +123,7 @@ def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
         gain[i] = _laplace_gain(below, above, lo, hi, epsilon, eta[i], a, b)
 
 
-@compiled
+@compiled()
 def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work, out):
     """Gains of the members on one side of one half; `flipped` sees labels and law mirrored."""
     group, gain, scratch = work[0], work[1], work[2:6]
@@ -144,7 +145,7 @@ def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work,
             n += 1
 
 
-@compiled_parallel
+@compiled(parallel=True)
 def gains(eta, epsilon, laplace, conditional):
     """Additive (or label-conditional) advantage of every example, exact over releases."""
     n_bags, k = eta.shape

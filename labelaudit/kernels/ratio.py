@@ -23,14 +23,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from labelaudit.kernels import compiled
 from labelaudit.kernels.count import (
     N_CHUNKS,
     NEGLIGIBLE,
     TINY,
-    compiled,
-    compiled_parallel,
     count_pmf,
     noisy_law,
 )
@@ -39,16 +38,13 @@ from labelaudit.kernels.small import SMALL, attack_small_bag
 # Beyond this exp(-epsilon) competes with NEGLIGIBLE.
 LARGE_EPSILON = 32.0
 
-# Moments only decide whether to tilt, so their sums may be taken in any order.
-reading = njit(cache=True, error_model="numpy", fastmath={"contract", "reassoc"})
 
-
-@compiled
+@compiled()
 def _sigmoid(t):
     return 1.0 / (1.0 + math.exp(-t))
 
 
-@compiled
+@compiled()
 def _centre(log_odds, n, x, limit):
     """The tilt in [-limit, limit] at which the mean count comes closest to x (guarded Newton)."""
     low = -limit
@@ -73,7 +69,7 @@ def _centre(log_odds, n, x, limit):
     return tilt
 
 
-@compiled
+@compiled()
 def _tilt_members(x, epsilon, n, p, c, odds):
     """Tilt the priors so that the count x is typical of them; returns the tilt.
 
@@ -92,7 +88,7 @@ def _tilt_members(x, epsilon, n, p, c, odds):
     return tilt
 
 
-@compiled
+@compiled()
 def _sweep(odds, n, steps, n_steps, start, state):
     """The recursion of the module's head for n members at once, from likelihood ratio `start`.
 
@@ -116,9 +112,12 @@ def _sweep(odds, n, steps, n_steps, start, state):
             state[i] = odds[i] * steps[j] * (1.0 - state[i])
 
 
-@reading
+@compiled(any_order=True)
 def _moments(eta, p, c, odds, member):
-    """Read a bag as if all labels were in doubt: how many are not, and the count's moments."""
+    """Read a bag as if all labels were in doubt: how many are not, and the count's moments.
+
+    The moments only decide whether to tilt, so their sums may be taken in any order.
+    """
     known = 0
     mean = 0.0
     variance = 0.0
@@ -134,7 +133,7 @@ def _moments(eta, p, c, odds, member):
     return known, mean, variance
 
 
-@compiled
+@compiled()
 def read_bag(eta, p, c, odds, member):
     """Split a bag into members in doubt and known ones: counts of both, mean and variance."""
     known, mean, variance = _moments(eta, p, c, odds, member)
@@ -154,7 +153,7 @@ def read_bag(eta, p, c, odds, member):
     return n, ones, mean - ones, variance
 
 
-@compiled
+@compiled()
 def _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one):
     """P(y_i = 0 | x) and P(y_i = 1 | x) of n members in doubt, for a release inside 0..n."""
     p, c, odds, inverse, up, down = work[0], work[1], work[2], work[3], work[4], work[5]
@@ -197,7 +196,7 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one):
         zero[i] = 1.0 - up[i] if upwards else down[i]
 
 
-@compiled
+@compiled()
 def _write(eta, n, zero, one, as_ratio, member, out):
     """Write posteriors or likelihood ratios of the members in doubt to their places."""
     if as_ratio:
@@ -211,7 +210,7 @@ def _write(eta, n, zero, one, as_ratio, member, out):
             out[member[i]] = one[i]
 
 
-@compiled
+@compiled()
 def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, out):
     """Fill `out` for one bag, whatever its priors and its release."""
     zero, one = work[10], work[11]
@@ -233,7 +232,7 @@ def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, out):
     _write(eta, n, zero, one, as_ratio, member, out)
 
 
-@compiled_parallel
+@compiled(parallel=True)
 def attack(eta, positions, epsilon, as_ratio):
     """Posteriors of every example, or P(release | y_i = 1) / P(release | y_i = 0).
 

@@ -12,11 +12,10 @@ import math
 import numpy as np
 from numba import prange
 
+from labelaudit.kernels import compiled
 from labelaudit.kernels.count import (
     N_CHUNKS,
     NEGLIGIBLE,
-    compiled,
-    compiled_parallel,
     count_pmf,
     noisy_law,
 )
@@ -26,12 +25,38 @@ RADIX = 16
 BINS = 1 << RADIX
 
 
-@compiled
-def _sizes(odds, steps, back, top, q, sizes):
-    """max(r, 1/r) at every release of one example, by the recursion of `ratio`.
+@compiled()
+def padded_pmf(p, c, n, rows):
+    """Law of the count, with one count beyond its window: noise may reach where no label does."""
+    pmf, lo, hi = count_pmf(p, c, n, NEGLIGIBLE, rows)
+    if hi < n:
+        hi += 1
+        pmf[hi] = NEGLIGIBLE * NEGLIGIBLE
+    return pmf, lo, hi
 
-    steps[z] is law[z-1] / law[z], back[z] its inverse; the ends have r = q and 1/q.
+
+@compiled()
+def grid_law(p, c, n, q, rows, law, steps, back, share):
+    """Law of the noisy count of n members on its grid: its last index; fills what `sizes` needs.
+
+    steps[z] is law[z-1] / law[z], back[z] its inverse, and share[z] the mass of release z. Each
+    end stands for all releases beyond it, which move every posterior alike.
     """
+    pmf, lo, hi = padded_pmf(p, c, n, rows)
+    noisy_law(pmf, lo, hi, 0.0, q, q, law)
+    top = hi - lo
+    for z in range(top + 1):
+        value = law[lo + 1 + z]
+        share[z] = value * (1.0 if z == 0 or z == top else 1.0 - q) / (1.0 + q)
+        if z > 0:
+            steps[z] = law[lo + z] / value
+            back[z] = value / law[lo + z]
+    return top
+
+
+@compiled()
+def sizes_of(odds, steps, back, top, q, sizes):
+    """max(r, 1/r) at each release of one example, by the recursion of `ratio`; 1/q at the ends."""
     sizes[0] = 1.0 / q
     sizes[top] = 1.0 / q
     posterior = odds * q / (1.0 + odds * q)
@@ -41,9 +66,8 @@ def _sizes(odds, steps, back, top, q, sizes):
         posterior = step * (1.0 - posterior)
         if not (step <= 1.0 and posterior <= 0.9):
             break
-        one = posterior
         zero = (1.0 - posterior) * odds
-        sizes[turn] = one / zero if one > zero else zero / one
+        sizes[turn] = posterior / zero if posterior > zero else zero / posterior
         turn += 1
     inverse = 1.0 / odds
     other = inverse * q / (1.0 + inverse * q)
@@ -53,7 +77,7 @@ def _sizes(odds, steps, back, top, q, sizes):
         sizes[z] = one / other if one > other else other / one
 
 
-@compiled_parallel
+@compiled(parallel=True)
 def size_masses(eta, epsilon, base, shift):
     """Mass of ratio sizes by (bits - base) >> shift: below 0, in each of 65536 bins, above."""
     n_bags, k = eta.shape
@@ -64,7 +88,7 @@ def size_masses(eta, epsilon, base, shift):
         work = np.empty((8, k + 9))
         rows = np.empty((2, k + 9))
         member = np.empty(k, np.int64)
-        p, c, odds, whole, steps, back = work[0], work[1], work[2], work[3], work[4], work[5]
+        p, c, odds, law, steps, back = work[0], work[1], work[2], work[3], work[4], work[5]
         sizes, share = work[6], work[7]
         mass = masses[chunk]
         bits = sizes.view(np.int64)
@@ -75,21 +99,9 @@ def size_masses(eta, epsilon, base, shift):
             mass[place + 1] += k - n
             if n == 0:
                 continue
-            pmf, lo, hi = count_pmf(p, c, n, NEGLIGIBLE, rows)
-            # Noise can reach one count beyond the window, although hardly a label does.
-            if hi < n:
-                hi += 1
-                pmf[hi] = NEGLIGIBLE * NEGLIGIBLE
-            noisy_law(pmf, lo, hi, 0.0, q, q, whole)
-            law = whole[lo + 1 : hi + 2]
-            top = hi - lo
-            for z in range(top + 1):
-                share[z] = law[z] * (1.0 if z == 0 or z == top else 1.0 - q) / (1.0 + q)
-                if z > 0:
-                    steps[z] = law[z - 1] / law[z]
-                    back[z] = law[z] / law[z - 1]
+            top = grid_law(p, c, n, q, rows, law, steps, back, share)
             for i in range(n):
-                _sizes(odds[i], steps, back, top, q, sizes)
+                sizes_of(odds[i], steps, back, top, q, sizes)
                 for z in range(top + 1):
                     place = min(max((bits[z] - base) >> shift, -1), BINS)
                     mass[place + 1] += share[z]

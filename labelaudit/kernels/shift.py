@@ -7,18 +7,13 @@ import math
 import numpy as np
 from numba import prange
 
-from labelaudit.kernels.count import (
-    N_CHUNKS,
-    NEGLIGIBLE,
-    compiled,
-    compiled_parallel,
-    count_pmf,
-    noisy_law,
-)
+from labelaudit.kernels import compiled
+from labelaudit.kernels.count import N_CHUNKS
 from labelaudit.kernels.ratio import read_bag
+from labelaudit.kernels.select import grid_law, padded_pmf, sizes_of
 
 
-@compiled
+@compiled()
 def profile(odds, law, first, last, ratios):
     """Likelihood ratios law_i(z - 1) / law_i(z) of one example, for z over the whole of `law`.
 
@@ -43,7 +38,7 @@ def profile(odds, law, first, last, ratios):
         ratios[z] = (1.0 - other) / (other * odds)
 
 
-@compiled
+@compiled()
 def _bin(points, value):
     """The place of the first of the sorted `points` that is at least `value`."""
     low = 0
@@ -57,24 +52,7 @@ def _bin(points, value):
     return low
 
 
-@compiled
-def _grid_bag(odds, n, pmf, lo, hi, epsilon, points, work, mass):
-    """Add the mass of a bag's members to the bins of `points`; releases lie on the grid."""
-    whole, ratios = work[0], work[1]
-    q = math.exp(-epsilon)
-    noisy_law(pmf, lo, hi, 0.0, q, q, whole)
-    law = whole[lo + 1 : hi + 2]
-    for i in range(n):
-        profile(odds[i], law, q, 1.0 / q, ratios)
-        for z in range(law.size):
-            # Each end stands for all releases beyond it: they move every posterior alike.
-            share = 1.0 if z == 0 or z == law.size - 1 else 1.0 - q
-            # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
-            place = _bin(points, min(abs(math.log(ratios[z])), epsilon))
-            mass[place] += law[z] * share / (1.0 + q)
-
-
-@compiled
+@compiled()
 def _split(total, odds, ratio):
     """Parts of `total` = (odds one + zero) / (1 + odds), where one / zero is `ratio`."""
     if math.isinf(ratio):
@@ -83,7 +61,7 @@ def _split(total, odds, ratio):
     return zero * ratio, zero
 
 
-@compiled
+@compiled()
 def _chance_below(target, odds, lo, hi, epsilon, pmf_sum, below, above, under, over, knots):
     """P(likelihood ratio <= target) under Laplace noise, for q < target < 1/q.
 
@@ -106,7 +84,7 @@ def _chance_below(target, odds, lo, hi, epsilon, pmf_sum, below, above, under, o
     return pmf_sum[j] - 0.5 * left + 0.5 * right
 
 
-@compiled
+@compiled()
 def _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, mass):
     """The same for Laplace noise, where the release is a real number.
 
@@ -152,7 +130,20 @@ def _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, mass):
         mass[points.size] += 1.0 - reached
 
 
-@compiled_parallel
+@compiled()
+def _grid_bag(p, c, odds, n, epsilon, points, rows, work, mass):
+    """Add the mass of a bag's members to the bins of `points`; releases lie on the grid."""
+    law, steps, back, share, sizes = work[0], work[1], work[2], work[3], work[4]
+    q = math.exp(-epsilon)
+    top = grid_law(p, c, n, q, rows, law, steps, back, share)
+    for i in range(n):
+        sizes_of(odds[i], steps, back, top, q, sizes)
+        for z in range(top + 1):
+            # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
+            mass[_bin(points, min(math.log(sizes[z]), epsilon))] += share[z]
+
+
+@compiled(parallel=True)
 def shift_masses(eta, epsilon, laplace, points):
     """Mass of |I| in (points[j-1], points[j]] for each j, and beyond the last, summed over eta."""
     n_bags, k = eta.shape
@@ -168,13 +159,9 @@ def shift_masses(eta, epsilon, laplace, points):
             masses[chunk, 0] += k - n
             if n == 0:
                 continue
-            pmf, lo, hi = count_pmf(p, c, n, NEGLIGIBLE, rows)
-            # Noise can reach one count beyond the window, although hardly a label does.
-            if hi < n:
-                hi += 1
-                pmf[hi] = NEGLIGIBLE * NEGLIGIBLE
             if laplace:
+                pmf, lo, hi = padded_pmf(p, c, n, rows)
                 _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, masses[chunk])
             else:
-                _grid_bag(odds, n, pmf, lo, hi, epsilon, points, work, masses[chunk])
+                _grid_bag(p, c, odds, n, epsilon, points, rows, work, masses[chunk])
     return masses.sum(axis=0)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 
-from labelaudit.kernels.count import TINY, compiled, noisy_law
+from labelaudit.kernels import compiled
+from labelaudit.kernels.count import TINY, noisy_law
 
 # Bags this small are never worth trimming.
 SMALL = 32
 
 
-@compiled
+@compiled()
 def _attack_end(eta, low, q, as_ratio, out):
     """A release at or beyond an end says the same of every label: exp(-epsilon), or its inverse."""
     for i in range(eta.size):
@@ -25,7 +26,7 @@ def _attack_end(eta, low, q, as_ratio, out):
     return True
 
 
-@compiled
+@compiled()
 def _noisy_steps(eta, x, t, q, steps, law):
     """Ratios of neighbouring terms of the noisy count's law, below t upwards, above it downwards.
 
@@ -56,7 +57,7 @@ def _noisy_steps(eta, x, t, q, steps, law):
     return True
 
 
-@compiled
+@compiled()
 def attack_small_bag(eta, x, q, as_ratio, steps, law, out):
     """The recursion of `ratio` member by member; False if the bag is not for this."""
     k = eta.size

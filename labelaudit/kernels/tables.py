@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from labelaudit.kernels.count import N_CHUNKS, TINY, compiled, compiled_parallel, count_pmf
+from labelaudit.kernels import compiled
+from labelaudit.kernels.count import N_CHUNKS, TINY, count_pmf
 from labelaudit.kernels.ratio import read_bag
 from labelaudit.kernels.shift import profile
 
@@ -14,7 +15,7 @@ from labelaudit.kernels.shift import profile
 SCALE = 2.0**900
 
 
-@compiled
+@compiled()
 def _scaled_pmf(p, c, n, rows):
     """Law of the count times SCALE, with the window it fills; the first member carries the factor.
 
@@ -32,7 +33,7 @@ def _scaled_pmf(p, c, n, rows):
     return pmf, lo, hi
 
 
-@compiled_parallel
+@compiled(parallel=True)
 def count_laws(eta):
     """Law of the count of every bag: (n_bags, k + 1)."""
     n_bags, k = eta.shape
@@ -50,7 +51,7 @@ def count_laws(eta):
     return out
 
 
-@compiled_parallel
+@compiled(parallel=True)
 def leave_one_out(eta):
     """Law of the count of every member's bag-mates: (n_bags, k, k)."""
     n_bags, k = eta.shape
