@@ -8,6 +8,7 @@ import itertools
 import math
 
 import mpmath
+import numba
 import numpy as np
 import pytest
 from cases import exact, some_channel
@@ -29,6 +30,15 @@ from labelaudit import (
 from labelaudit.priors import Beta, Empirical, TwoPoint, Uniform
 
 DEVIATIONS = 4.9
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Thousands of tiny calls: on a busy machine threads would only wait for one another."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
 
 
 def agrees(estimate, truth):

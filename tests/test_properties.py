@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numba
 import numpy as np
 import pytest
 from cases import some_channel
@@ -32,6 +33,15 @@ PRIORS = st.one_of(
 )
 BAGS = st.lists(PRIORS, min_size=1, max_size=12).map(np.array)
 EPSILONS = st.one_of(st.sampled_from([1e-12, 700.0]), st.floats(1e-3, 40))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """Thousands of tiny calls: on a busy machine threads would only wait for one another."""
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
 
 
 def channel(bag_size, epsilon):
