@@ -99,8 +99,12 @@ def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
         zero = np.einsum("bis,bs->bi", others, weights[:, :-1])
         with np.errstate(all="ignore"):
             ratios[part] = one / zero
-        # Where the chance of the release is out of range for a float, logarithms still hold it.
-        faint = np.flatnonzero((np.maximum(one, zero) < 1e-200).any(axis=1))
+        # Where a chance is out of range for a float, logarithms still hold it. A channel without
+        # zeros has no other way to a chance of zero.
+        low = np.where(
+            np.isfinite(logs).all(axis=1, keepdims=True), np.minimum(one, zero), one + zero
+        )
+        faint = np.flatnonzero((low < 1e-200).any(axis=1))
         if faint.size:
             ratios[part][faint] = _in_logs(eta[part][faint], logs[faint])
     impossible = np.isnan(ratios).any(axis=1)

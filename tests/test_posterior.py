@@ -197,6 +197,8 @@ def test_posterior_where_the_noise_nearly_vanishes(epsilon):
         assert posterior_error(eta, LaplaceProportions(3, epsilon), release) <= 1e-10
     for count in range(4):
         assert posterior_error(eta, GeometricProportions(3, epsilon), count / 3) <= 1e-10
+    likely = np.repeat([1 - 1e-9, 1e-9], 15)
+    assert posterior_error(likely, LaplaceProportions(30, epsilon), -0.1) <= 1e-10
     known = np.array([[1.0, 1.0, 0.3]])
     assert posterior(known, GeometricProportions(3, epsilon), [0.0])[0, 0] == 1
     assert posterior(known, LaplaceProportions(3, epsilon), [0.1])[0, 0] == 1
