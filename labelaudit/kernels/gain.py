@@ -23,42 +23,42 @@ FLOOR = 1e-18
 
 
 @compiled()
-def positive(x):
+def _positive(x):
     """max(0, x), in the form that compiles to one instruction on a vector."""
     return x if x > 0.0 else 0.0
 
 
 @compiled()
 def _law_gains(law, lo, hi, q, eta, n, conditional, work, gain):
-    """Gains under geometric noise (or none) of n examples with eta <= 1/2."""
-    rest, inverse, a, b = work[0], work[1], work[2], work[3]
+    """Gains under geometric noise (or none) of n examples with eta <= 1/2.
+
+    Since eta R_i(z-1) + (1 - eta) R_i(z) = R(z), each term is max(0, m R_i(z-1) - R(z)) with
+    m = 2 eta, or with m = 1 and divided by 1 - eta for the conditional one.
+    """
+    rest, inverse, m = work[0], work[1], work[2]
     for i in range(n):
-        a[i] = 1.0 if conditional else eta[i]
-        b[i] = 1.0 if conditional else 1.0 - eta[i]
+        m[i] = 1.0 if conditional else 2.0 * eta[i]
         inverse[i] = 1.0 / (1.0 - eta[i])
         rest[i] = law[lo] / (1.0 - eta[i] + eta[i] * q)
         gain[i] = 0.0
     # Three terms a pass, so that an example's numbers stay in registers between them.
-    n_steps = hi - lo
     for z in range(lo + 1, hi - 1, 3):
         first, second, third = law[z], law[z + 1], law[z + 2]
         for i in range(n):
             one = (first - eta[i] * rest[i]) * inverse[i]
             two = (second - eta[i] * one) * inverse[i]
-            three = (third - eta[i] * two) * inverse[i]
-            more = positive(a[i] * rest[i] - b[i] * one) + positive(a[i] * one - b[i] * two)
-            gain[i] += more + positive(a[i] * two - b[i] * three)
-            rest[i] = three
-    for z in range(hi + 1 - n_steps % 3, hi + 1):
+            more = _positive(m[i] * rest[i] - first) + _positive(m[i] * one - second)
+            gain[i] += more + _positive(m[i] * two - third)
+            rest[i] = (third - eta[i] * two) * inverse[i]
+    for z in range(hi + 1 - (hi - lo) % 3, hi + 1):
         for i in range(n):
-            one = (law[z] - eta[i] * rest[i]) * inverse[i]
-            gain[i] += positive(a[i] * rest[i] - b[i] * one)
-            rest[i] = one
+            gain[i] += _positive(m[i] * rest[i] - law[z])
+            rest[i] = (law[z] - eta[i] * rest[i]) * inverse[i]
     # Beyond hi each term is q times the one before, so one term and a factor sum them all.
     for i in range(n):
-        ahead = (q * law[hi] - eta[i] * rest[i]) * inverse[i]
-        last = positive(a[i] * rest[i] - b[i] * ahead)
-        gain[i] = (gain[i] * (1.0 - q) + last) / (1.0 + q)
+        last = _positive(m[i] * rest[i] - q * law[hi])
+        scale = inverse[i] if conditional else 1.0
+        gain[i] = (gain[i] * (1.0 - q) + last) / (1.0 + q) * scale
 
 
 @compiled()
@@ -124,25 +124,22 @@ def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
 
 
 @compiled()
-def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work, out):
+def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work, where, out):
     """Gains of the members on one side of one half; `flipped` sees labels and law mirrored."""
-    group, gain, scratch = work[0], work[1], work[2:6]
+    group, gain, scratch = work[0], work[1], work[2:5]
     n = 0
     for j in range(eta.size):
-        if (eta[j] > 0.5) == flipped:
-            group[n] = 1.0 - eta[j] if flipped else eta[j]
-            n += 1
+        group[n] = 1.0 - eta[j] if flipped else eta[j]
+        where[n] = j
+        n += (eta[j] > 0.5) == flipped
     if n == 0:
         return
     if laplace:
         _laplace_gains(law, lo, hi, epsilon, group, n, conditional, scratch, gain)
     else:
         _law_gains(law, lo, hi, q, group, n, conditional, scratch, gain)
-    n = 0
-    for j in range(eta.size):
-        if (eta[j] > 0.5) == flipped:
-            out[j] = gain[n]
-            n += 1
+    for i in range(n):
+        out[where[i]] = gain[i]
 
 
 @compiled(parallel=True)
@@ -154,7 +151,8 @@ def gains(eta, epsilon, laplace, conditional):
     n_chunks = min(N_CHUNKS, n_bags)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
-        work = np.empty((8, k + 9))
+        work = np.empty((7, k + 9))
+        where = np.empty(k + 1, np.int64)
         for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
             complement, law, mirrored = work[0], work[0], work[1]
             for j in range(k):
@@ -169,21 +167,9 @@ def gains(eta, epsilon, laplace, conditional):
                     law[j] = mirrored[j + 1]
             for j in range(lo, hi + 1):
                 mirrored[k - j] = law[j]
-            rest = work[2:8]
-            _half_bag(
-                eta[bag], law, lo, hi, q, epsilon, laplace, conditional, False, rest, out[bag]
-            )
-            _half_bag(
-                eta[bag],
-                mirrored,
-                k - hi,
-                k - lo,
-                q,
-                epsilon,
-                laplace,
-                conditional,
-                True,
-                rest,
-                out[bag],
-            )
+            for side in range(2):
+                start, end = (k - hi, k - lo) if side == 1 else (lo, hi)
+                bounds = (start, end, q, epsilon)
+                kind = (laplace, conditional, side == 1)
+                _half_bag(eta[bag], work[side], *bounds, *kind, work[2:7], where, out[bag])
     return out

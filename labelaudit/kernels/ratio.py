@@ -154,10 +154,10 @@ def read_bag(eta, p, c, odds, member):
 
 
 @compiled()
-def _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one):
+def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
     """P(y_i = 0 | x) and P(y_i = 1 | x) of n members in doubt, for a release inside 0..n."""
-    p, c, odds, inverse, up, down = work[0], work[1], work[2], work[3], work[4], work[5]
-    law, steps, rows, pmf = work[6], work[7], work[8:10], work[8]
+    p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
+    law, steps, rows, pmf = work[5], work[6], work[7:9], work[7]
     t = math.floor(x)
     tilt = 0.0
     trim = n > SMALL and not LARGE_EPSILON < epsilon < math.inf
@@ -180,20 +180,33 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one):
             zero[i] = 1.0 / (1.0 + odds[i] * start)
         return
     noisy_law(pmf, lo, hi, x - t, left, right, law)
-    for i in range(n):
-        inverse[i] = c[i] / p[i]
     for j in range(lo, t + 1):
         steps[j - lo] = law[j] / law[j + 1]
+    # Upwards where every step shrinks the error. Picking members by adding a truth value to the
+    # index spares the branch that no processor could predict.
     turn = steps[t - lo]
-    _sweep(odds, n, steps, t + 1 - lo, right, up)
+    picked = 0
+    for i in range(n):
+        group[picked] = odds[i]
+        where[picked] = i
+        picked += odds[i] * turn <= 1.0
+        one[i] = 1.0
+    _sweep(group, picked, steps, t + 1 - lo, right, state)
+    for j in range(picked):
+        one[where[j]] = state[j]
+    # Downwards for the others, and where the complement would have lost its digits.
     for j in range(hi - t):
         steps[j] = law[hi + 1 - j] / law[hi - j]
-    _sweep(inverse, n, steps, hi - t, left, down)
-    # Upwards where every step shrank the error, unless the complement then lost its digits.
+    picked = 0
     for i in range(n):
-        upwards = (odds[i] * turn <= 1.0) & (up[i] <= 0.9)
-        one[i] = up[i] if upwards else 1.0 - down[i]
-        zero[i] = 1.0 - up[i] if upwards else down[i]
+        zero[i] = 1.0 - one[i]
+        group[picked] = c[i] / p[i]
+        where[picked] = i
+        picked += not one[i] <= 0.9
+    _sweep(group, picked, steps, hi - t, left, state)
+    for j in range(picked):
+        zero[where[j]] = state[j]
+        one[where[j]] = 1.0 - state[j]
 
 
 @compiled()
@@ -211,9 +224,9 @@ def _write(eta, n, zero, one, as_ratio, member, out):
 
 
 @compiled()
-def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, out):
+def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, where, out):
     """Fill `out` for one bag, whatever its priors and its release."""
-    zero, one = work[10], work[11]
+    zero, one = work[9], work[10]
     n, ones, mean, variance = read_bag(eta, work[0], work[1], work[2], member)
     if n < eta.size:
         for j in range(eta.size):
@@ -228,7 +241,7 @@ def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, out):
             one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
             zero[i] = 1.0 / (1.0 + up)
     else:
-        _bag_posteriors(x, epsilon, q, n, mean, variance, work, zero, one)
+        _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one)
     _write(eta, n, zero, one, as_ratio, member, out)
 
 
@@ -246,13 +259,16 @@ def attack(eta, positions, epsilon, as_ratio):
     for chunk in prange(n_chunks):
         start = chunk * n_bags // n_chunks
         stop = (chunk + 1) * n_bags // n_chunks
-        work = np.empty((12, k + 9))
+        work = np.empty((11, k + 9))
         pmf, law = work[0], work[1]
         member = np.empty(k, np.int64)
+        where = np.empty(k + 1, np.int64)
         for bag in range(start, stop):
             done = k <= SMALL and attack_small_bag(
                 eta[bag], positions[bag], q, as_ratio, pmf, law, out[bag]
             )
             if not done:
-                _attack_bag(eta[bag], positions[bag], epsilon, q, as_ratio, work, member, out[bag])
+                _attack_bag(
+                    eta[bag], positions[bag], epsilon, q, as_ratio, work, member, where, out[bag]
+                )
     return out
