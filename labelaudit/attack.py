@@ -61,7 +61,7 @@ def _attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, as_ratio:
             f"there must be one release for each bag: {priors.shape[0]} bags, {given.size} releases"
         )
     if mechanism.epsilon == 0:
-        impossible = np.isneginf(mechanism.log_likelihood(given)).all(axis=1)
+        impossible = np.isneginf(_checked_logs(mechanism, given)).all(axis=1)
         result = np.ones_like(priors) if as_ratio else priors.copy()
         result[impossible] = np.nan
     elif isinstance(mechanism, NoisyCount) and not FAINT_NOISE < mechanism.epsilon < math.inf:
@@ -91,7 +91,7 @@ def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
     step = max(1, TABLE_ENTRIES // mechanism.bag_size**2)
     for start in range(0, len(eta), step):
         part = slice(start, start + step)
-        logs = mechanism.log_likelihood(releases[part])
+        logs = _checked_logs(mechanism, releases[part])
         peaks = logs.max(axis=1, keepdims=True)
         weights = np.exp(logs - np.where(np.isfinite(peaks), peaks, 0))
         others = leave_one_out(eta[part])
@@ -111,6 +111,22 @@ def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
     ratios[(eta == 0) | (eta == 1)] = 1.0
     ratios[impossible] = np.nan
     return ratios
+
+
+def _checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:
+    """The mechanism's log likelihoods, refused where a table of its own making does not fit."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.asarray(mechanism.log_likelihood(releases), dtype=np.float64)
+    shape = (releases.size, mechanism.bag_size + 1)
+    name = type(mechanism).__name__
+    if logs.shape != shape:
+        raise ValueError(
+            f"the likelihood of {name} must have shape (n_bags, bag_size + 1) = {shape}, "
+            f"not {logs.shape}"
+        )
+    if np.isnan(logs).any() or np.isposinf(logs).any():
+        raise ValueError(f"the likelihood of {name} must be finite and at least 0")
+    return logs
 
 
 def _in_logs(eta: Floats, logs: Floats) -> Floats:

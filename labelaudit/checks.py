@@ -63,7 +63,10 @@ def bag_size(mechanism: Any) -> int:
         raise TypeError(
             f"mechanism must be a Mechanism such as LabelProportions(8), not {mechanism!r}"
         )
-    return int(mechanism.bag_size)
+    for name in ("bag_size", "epsilon"):
+        if not hasattr(mechanism, name):
+            raise TypeError(f"mechanism {type(mechanism).__name__} must have an attribute {name}")
+    return whole_number(mechanism.bag_size, "bag_size")
 
 
 def law(prior: Any) -> None:

@@ -466,3 +466,37 @@ def test_what_a_mechanism_of_ones_own_did_not_define():
         mechanism.debias([0.0])
     with pytest.raises(TypeError, match=r"Nothing must define likelihood or log_likelihood"):
         type("Nothing", (Mechanism,), {})
+
+
+class Crooked(Mechanism):
+    """A mechanism of a user's own whose likelihood is whatever it is given."""
+
+    bag_size = 3
+    epsilon = 1.0
+
+    def __init__(self, table):
+        self.table = np.asarray(table, dtype=float)
+
+    def likelihood(self, releases):
+        return self.table
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (1, 4), (2, 1), (8,)])
+def test_a_likelihood_of_the_wrong_shape_is_refused(shape):
+    with pytest.raises(ValueError, match=r"Crooked must have shape .*\(2, 4\), not"):
+        posterior(np.full((2, 3), 0.4), Crooked(np.ones(shape)), [0, 0])
+
+
+@pytest.mark.parametrize("value", [-0.5, np.nan, np.inf])
+def test_a_likelihood_that_is_no_likelihood_is_refused(value):
+    with pytest.raises(ValueError, match="Crooked must be finite and at least 0"):
+        posterior(np.full((1, 3), 0.4), Crooked([[1, value, 1, 1]]), [0])
+
+
+def test_a_mechanism_without_its_numbers_is_refused():
+    class Nameless(Mechanism):
+        def likelihood(self, releases):
+            return np.ones((len(releases), 3))
+
+    with pytest.raises(TypeError, match="Nameless must have an attribute bag_size"):
+        posterior([[0.1, 0.2]], Nameless(), [0])

@@ -7,6 +7,7 @@ copies of it. Ours are therefore kept in a folder named after all kernel sources
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from collections.abc import Callable
@@ -14,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from numba import config as numba_config
-from numba import njit
+from numba import get_num_threads, njit, set_num_threads
 
 __all__ = ["compiled"]
 
 config: Any = numba_config
+# Priors below which waking a second thread costs more than it saves.
+SMALL_BATCH = 20_000
 
 
 def _cache_folder() -> str:
@@ -49,8 +52,27 @@ def compiled(
         before = config.CACHE_DIR
         config.CACHE_DIR = _FOLDER
         try:
-            return make(kernel)
+            made = make(kernel)
         finally:
             config.CACHE_DIR = before
+        return _launcher(made) if parallel else made
 
     return wrap
+
+
+def _launcher(kernel: Any) -> Callable[..., Any]:
+    """Call a parallel kernel, whose first argument is eta, on one thread if the batch is small."""
+
+    @functools.wraps(kernel)
+    def launch(eta: Any, *arguments: Any) -> Any:
+        if eta.size >= SMALL_BATCH:
+            return kernel(eta, *arguments)
+        before = get_num_threads()
+        set_num_threads(1)
+        try:
+            return kernel(eta, *arguments)
+        finally:
+            set_num_threads(before)
+
+    launch.stats = kernel.stats  # type: ignore[attr-defined]
+    return launch
