@@ -41,7 +41,8 @@ def expected_advantage(
 
     For a law, bags are independent draws. For `Empirical` priors the estimand is the mean over
     uniformly drawn bags of the data set; it is estimated from whole random partitions, at least
-    two and enough for `n_bags` bags.
+    two and enough for `n_bags` bags. Where the advantage comes from rare bags alone and none was
+    drawn, the standard error is 0 and says nothing: draw more.
 
     >>> import numpy as np
     >>> from labelaudit import LabelProportions
@@ -122,6 +123,7 @@ def high_probability_advantage(
 
     It depends on how many bags the data set has, so `n_bags` has no default. The standard error
     is that of a proportion with one success and one failure added, so that it is never zero.
+    `Empirical` priors are drawn with replacement: the features are what is random here.
 
     >>> import numpy as np
     >>> from labelaudit import LabelProportions
@@ -185,7 +187,8 @@ def advantage_with_known_mates(
     """Additive advantage of each example when the attacker knows `known` of its bag-mates' labels.
 
     A known label is a prior of exactly 0 or 1, so side information needs no theory of its own:
-    for each example the known mates are drawn at random, and their labels from eta.
+    for each example the known mates are drawn at random, and their labels from eta. This is one
+    draw; average several for the mean over what the attacker may know.
 
     >>> import numpy as np
     >>> from labelaudit import LabelProportions

@@ -80,7 +80,7 @@ class TwoPoint:
 
 @dataclass(frozen=True, eq=False)
 class Empirical:
-    """The priors of a data set. Bags of it are drawn by splitting it at random.
+    """The priors of a data set. `partition` splits it into bags; `sample` draws with replacement.
 
     >>> import numpy as np
     >>> Empirical([0.1, 0.2, 0.3]).partition(2, np.random.default_rng(0)).shape
