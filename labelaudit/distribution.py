@@ -20,7 +20,7 @@ ROUNDING = 1e-12
 def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) -> Floats:
     """P(|I| <= t) for each t in `points`: examples weighted equally, releases by probability.
 
-    Exact. What is missing from 1 at t = inf's left is the share of infinite advantage.
+    Exact. What is missing from 1 at a huge t is the share of labels revealed for certain.
 
     >>> from labelaudit import LabelProportions
     >>> multiplicative_cdf([[0.5, 0.5]], LabelProportions(2), [0.0, 100.0]).tolist()
