@@ -92,6 +92,7 @@ def test_fingerprint_needs_no_data(monkeypatch):
         datasets.load("higgs-like", seed=1).fingerprint,
         datasets.load("higgs-like", train_rows=9).fingerprint,
         datasets.load("fair").fingerprint,
+        datasets.load("fair", train_rows=9).fingerprint,
     ]
     assert len(set(prints)) == len(prints)
 

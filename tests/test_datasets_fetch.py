@@ -184,7 +184,7 @@ def test_second_mirror_helps_out(server, mirrored):
 
 
 def test_server_error_is_tried_again_and_a_missing_file_is_not(server, mirrored):
-    server.accidents = [503]
+    server.accidents = [503, 408, 429]
     assert run()[0] == OLD
     (data_folder() / "downloads" / "file").unlink()
     server.accidents = [404, None]
@@ -210,6 +210,7 @@ def test_catalogue_is_complete():
                 algorithm, _, digest = file.checksum.partition(":")
                 assert len(digest) == 2 * hashlib.new(algorithm).digest_size
                 int(digest, 16)
+    assert catalogue.CATALOGUE["kdd12"].files[0].checksum, "what can be checked comes first"
 
 
 def test_scripts_refuse_in_one_line(mirrored, tmp_path, capsys):

@@ -49,7 +49,8 @@ def test_missing_values_are_kept_and_counted(tmp_path):
     assert np.isnan(table.features).sum(axis=0).tolist() == [10, 5]
     notes = "\n".join(table.notes)
     assert "3 rows without sick were left out" in notes
-    assert "age: 10 values are missing" in notes and "town: 5 missing values" in notes
+    assert "age: 10 values are missing" in notes and "stay so, as NaN" in notes
+    assert "town: 5 missing values stay so, as NaN, and join no category" in notes
 
 
 def test_many_categories_are_pooled_and_names_left_out(tmp_path):
@@ -88,12 +89,36 @@ def test_unequal_bags_and_a_ready_made_prior(tmp_path):
         ([1.0, 0.0, 0.0], None, [1, 0, 0]),
         (["ill", "well", "well"], "ill", [1, 0, 0]),
         ([2, 1, 1], "1", [0, 1, 1]),
+        ([2, 1, 1], 1, [0, 1, 1]),
+        ([2.0, 1.0, 1.0], "1.0", [0, 1, 1]),
+        ([True, False, False], False, [0, 1, 1]),
+        ([0.5, 1.0, 1.0], 0.5, [1, 0, 0]),
     ],
 )
 def test_labels_of_many_spellings(tmp_path, values, positive, ones):
     path = tmp_path / "t.csv"
     pandas.DataFrame({"x": [1.5, 2, 9], "y": values}).to_csv(path, index=False)
     assert read_table(path, label="y", positive=positive).labels.tolist() == ones
+
+
+def test_whole_numbers_stay_whole_beside_a_missing_one(tmp_path):
+    """pandas turns them into floats, whose names would be 1.0 and 2.0."""
+    data = pandas.DataFrame({"x": [1.5, 2, 9, 4], "y": [1, 2, 2, None], "day": [3, 3, 5, None]})
+    for name in ("t.csv", "t.parquet"):
+        path = written(data, tmp_path / name)
+        for positive in ("2", 2, 2.0):
+            table = read_table(path, label="y", bag="day", positive=positive)
+            assert table.labels.tolist() == [0, 1, 1] and table.bag_names == ("3", "5")
+
+
+def test_features_that_are_no_list_are_refused_and_none_need_a_prior(tmp_path):
+    data = frame(6).assign(sick=[0, 1] * 3, eta=0.5)
+    path = written(data, tmp_path / "t.csv")
+    with pytest.raises(TypeError, match=r"a list of columns, as in \['age'\]"):
+        read_table(path, label="sick", features="age")
+    with pytest.raises(ValueError, match="features is empty"):
+        read_table(path, label="sick", features=[])
+    assert read_table(path, label="sick", features=[], prior="eta").features.shape == (6, 0)
 
 
 def test_dates_and_infinite_values(tmp_path):
@@ -110,9 +135,12 @@ REFUSED = {
     "column": ({"label": "ill"}, {}, "has no column 'ill'; it has 'row', 'age'"),
     "feature": ({"features": ["height"]}, {}, "has no column 'height'"),
     "itself": ({"features": ["sick", "age"]}, {}, "cannot be a feature, a prior or a bag"),
+    "bag": ({"bag": "sick"}, {}, "cannot be a feature, a prior or a bag"),
+    "label prior": ({"prior": "sick"}, {}, "cannot be a feature, a prior or a bag"),
+    "bag prior": ({"prior": "age", "bag": "age"}, {}, "the bag 'age' cannot be the prior"),
     "three": ({}, {"sick": [0, 1, 2, 0, 1, 2]}, "must have two values, not 3"),
     "one": ({}, {"sick": [1] * 6}, "must have two values, not 1"),
-    "words": ({}, {"sick": list("ababab")}, "say which of them is positive"),
+    "words": ({}, {"sick": list("ababab")}, r"say which of them is positive, as in positive='b'"),
     "positive": ({"positive": "2"}, {}, "positive must be one of '0', '1', not '2'"),
     "absent": ({"features": ["age"]}, {"age": [None] * 6}, "every value is missing"),
     "constant": ({"features": ["age"]}, {"age": [3] * 6}, "it is constant"),

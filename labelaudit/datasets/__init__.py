@@ -97,6 +97,9 @@ def _prepared(name: str, train_rows: int | None) -> Dataset:
         raise NotPrepared(how_to_prepare(name))
     held = manifest["split"]["test_rows"]
     kept = manifest.get("negatives_kept", 1.0)
+    used = (
+        manifest["rows"] - held if train_rows is None else min(train_rows, manifest["rows"] - held)
+    )
 
     def part(chosen: slice) -> Split:
         def arrays() -> Arrays:
@@ -107,9 +110,9 @@ def _prepared(name: str, train_rows: int | None) -> Dataset:
 
     return Dataset(
         name=name,
-        train=part(slice(held, None if train_rows is None else held + train_rows)),
+        train=part(slice(held, held + used)),
         test=part(slice(held)),
-        fingerprint=fingerprint(_lasting(manifest)),
+        fingerprint=fingerprint({**_lasting(manifest), "train_rows": used}),
         simulated=False,
         description=_described(manifest),
         columns=tuple(manifest["columns"]),

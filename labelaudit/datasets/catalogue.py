@@ -62,18 +62,19 @@ CATALOGUE = {
         rows=149_639_105,
         positive_rate=0.044,
         files=(
-            RemoteFile(
-                name="kdd12.xz",
-                mirrors=(
-                    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/kdd12.xz",
-                ),
-            ),
+            # First the one whose checksum is known.
             RemoteFile(
                 name="kdd12.bz2",
                 mirrors=(
                     "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/kdd12.bz2",
                 ),
                 checksum="md5:c6fc57735c3cf687dd182d60a7b51cda",
+            ),
+            RemoteFile(
+                name="kdd12.xz",
+                mirrors=(
+                    "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/kdd12.xz",
+                ),
             ),
         ),
         home="https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html#kdd2012,"

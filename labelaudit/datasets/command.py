@@ -81,7 +81,7 @@ def _prepare(name: str, arguments: argparse.Namespace) -> None:
 
 
 def _verify(name: str, arguments: argparse.Namespace) -> None:
-    from labelaudit.datasets.prepare import verify
+    from labelaudit.datasets.prepare import shown_rate, verify
 
     manifest = verify(name)
     if arguments.source is not None:
@@ -91,5 +91,5 @@ def _verify(name: str, arguments: argparse.Namespace) -> None:
             raise DataRefusal(f"the prepared set was not made from {arguments.source}")
     print(
         f"{name}: {manifest['rows']:,} rows are as they were prepared from"
-        f" {manifest['source_file']}, positive rate {manifest['positive_rate']:.4f}"
+        f" {manifest['source_file']}, {shown_rate(manifest)}"
     )

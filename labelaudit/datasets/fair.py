@@ -45,11 +45,17 @@ def load_fair(train_rows: int | None = None) -> Dataset:
         rows = slice(size) if test else slice(size, last)
         return Arrays(features[rows], labels[rows], None)
 
+    facts = {
+        "name": "fair",
+        "file": digest_of(path),
+        "order": ORDER_SEED,
+        "train_rows": train_rows,
+    }
     return Dataset(
         name="fair",
         train=Split(lambda: part(test=False)),
         test=Split(lambda: part(test=True)),
-        fingerprint=fingerprint({"name": "fair", "file": digest_of(path), "order": ORDER_SEED}),
+        fingerprint=fingerprint(facts),
         simulated=False,
         description="Fair's survey of 6,366 women (1978), from statsmodels",
         columns=columns[:-1],

@@ -26,6 +26,8 @@ from labelaudit.datasets.store import DataRefusal, data_folder, digest_of
 PIECE_BYTES = 1 << 18
 STALL_SECONDS = 30.0
 ATTEMPTS = 5
+# Faults of the client by number, but ones that pass: request timeout, too many requests.
+PASSING = (408, 429)
 
 Say = Callable[[str], None]
 
@@ -129,8 +131,10 @@ def _receive(url: str, part: Path, say: Say, stall_seconds: float) -> None:
         if not continues:
             offset = 0
             _record(part).write_text(json.dumps(offered))
-        with open(part, "ab" if continues else "wb") as file:
-            tell = progress(part.stem, offered["size"])
+        with (
+            open(part, "ab" if continues else "wb") as file,
+            progress(part.stem, offered["size"]) as tell,
+        ):
             # What has arrived is written at once, so that a stall loses nothing.
             while piece := reply.read1(PIECE_BYTES):
                 file.write(piece)
@@ -188,7 +192,7 @@ def _forget(part: Path) -> None:
 def _is_final(error: Exception) -> bool:
     """Whether another attempt at the same address would be idle."""
     if isinstance(error, urllib.error.HTTPError):
-        return error.code < 500
+        return error.code < 500 and error.code not in PASSING
     return isinstance(getattr(error, "reason", None), socket.gaierror | ConnectionRefusedError)
 
 

@@ -26,7 +26,7 @@ class Rows(NamedTuple):
 
     features: NDArray[Any]
     labels: NDArray[np.uint8]
-    strata: NDArray[np.int16] | None = None
+    strata: NDArray[np.int32] | None = None
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,14 @@ def _text(
     for text in text_blocks(path, file):
         rows, code, column = parser(text, len(text), labels, features)
         if code != GOOD:
+            start = f"{path}, line {line + rows:,}"
+            bad = text.tobytes().split(b"\n", rows + 1)[rows]
+            if not bad.strip():
+                raise DataRefusal(f"{start}: an empty line")
             reason = REASONS[code].format(**say)
-            raise DataRefusal(f"{path}, line {line + rows:,}, column {column}: {reason}")
+            if line + rows == 1 and bad.lstrip(b'\xef\xbb\xbf#" ')[:1].isalpha():
+                reason += " (a header?)"
+            raise DataRefusal(f"{start}, column {column}: {reason}")
         yield Rows(features[:rows], labels[:rows])
         line += rows
 
@@ -131,7 +137,7 @@ def _higgs_parquet(path: Path, file: HashedFile) -> Iterator[Rows]:
         if "source" in batch.schema.names:
             sources = batch.column("source").to_pylist()
             codes = [known.setdefault(str(source), len(known)) for source in sources]
-            strata = np.array(codes, np.int16)
+            strata = np.array(codes, np.int32)
         yield Rows(features, labels.astype(np.uint8), strata)
 
 

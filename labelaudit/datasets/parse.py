@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from labelaudit.datasets.hashing import FIRST, GOLDEN, SECOND
-
 GOOD, LABEL, NUMBER, FINITE, FEW, MANY, INDEX, VALUE = range(8)
 REASONS = {
     LABEL: "the label is not 0 or 1",
@@ -35,6 +33,10 @@ _ROOM = np.uint64(10**18)
 
 # All but the last digit of 2 ** 64 - 1.
 _FULL = np.uint64((2**64 - 1) // 10)
+
+# Those of `hashing`, written out: numba's cache looks only at the file a function stands in, and
+# would go on using code compiled with the old numbers after a change over there.
+GOLDEN, FIRST, SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 compiled: Any = njit(cache=True, nogil=True, error_model="numpy")
 

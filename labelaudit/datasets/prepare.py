@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,8 @@ from labelaudit.datasets.reading import HashedFile, progress
 from labelaudit.datasets.store import ArrayWriter, DataRefusal
 
 SPLIT_SEED = 0
+# With fewer, one part of the split would be empty.
+LEAST_ROWS = 3
 HASH = "splitmix64 finaliser of value + (field + 1) * 0x9E3779B97F4A7C15, upper half scaled"
 
 Say = Callable[[str], None]
@@ -39,6 +42,12 @@ def prepare(
     that thinned data were drawn from.
     """
     started = time.perf_counter()
+    if sha256 is not None:
+        sha256 = sha256.strip().lower()
+        if not re.fullmatch("[0-9a-f]{64}", sha256):
+            raise DataRefusal(f"a sha256 has 64 hexadecimal digits, unlike {sha256!r}")
+    if click_rate is not None and not 0 < click_rate < 1:
+        raise DataRefusal(f"a click rate lies between 0 and 1, not at {click_rate}")
     layout = find_layout(name, source)
     with store.new_set(name, say) as folder:
         written = _write(layout, source, folder)
@@ -64,7 +73,7 @@ def prepare(
     seconds = time.perf_counter() - started
     say(
         f"prepared {written.rows:,} rows of {CATALOGUE[name].title} in {seconds:.1f} s,"
-        f" positive rate {rate:.4f}, in {store.data_folder() / name}"
+        f" {shown_rate(manifest)}, in {store.data_folder() / name}"
     )
     return manifest
 
@@ -75,14 +84,15 @@ class Written(NamedTuple):
     rows: int
     positives: int
     sha256: str
-    strata: NDArray[np.int16] | None
+    strata: NDArray[np.int32] | None
 
 
 def _write(layout: Layout, source: Path, folder: Path) -> Written:
     """Read the source once, block by block, and write its arrays in the same order."""
     positives, strata = 0, []
     with (
-        HashedFile(source, progress(source.name, source.stat().st_size)) as file,
+        progress(source.name, source.stat().st_size) as tell,
+        HashedFile(source, tell) as file,
         ArrayWriter(folder / "features.npy", layout.dtype, len(layout.columns)) as features,
         ArrayWriter(folder / "labels.npy", np.uint8, None) as labels,
     ):
@@ -92,12 +102,25 @@ def _write(layout: Layout, source: Path, folder: Path) -> Written:
             positives += int(np.count_nonzero(rows.labels))
             if rows.strata is not None:
                 strata.append(rows.strata)
-        if features.rows == 0:
-            raise DataRefusal(f"{source} has no rows")
+        if features.rows < LEAST_ROWS:
+            raise DataRefusal(
+                f"{source} has {features.rows} rows; at least {LEAST_ROWS} are needed"
+            )
         features.finish()
         labels.finish()
         together = np.concatenate(strata) if strata else None
         return Written(features.rows, positives, file.sha256(), together)
+
+
+def shown_rate(manifest: dict[str, Any]) -> str:
+    """The share of ones in a prepared set and, where negatives were dropped, what it was before."""
+    rate = f"positive rate {manifest['positive_rate']:.4f}"
+    if "negatives_kept" not in manifest:
+        return rate
+    return (
+        f"{rate} (thinned: {manifest['negatives_kept']:.1%} of the negatives kept,"
+        f" {manifest['population_positive_rate']:g} before)"
+    )
 
 
 def verify(name: str) -> dict[str, Any]:
@@ -155,7 +178,7 @@ def _thinning(
     return {"negatives_kept": kept, "population_positive_rate": population}
 
 
-def _split(name: str, folder: Path, rows: int, strata: NDArray[np.int16] | None) -> dict[str, Any]:
+def _split(name: str, folder: Path, rows: int, strata: NDArray[np.int32] | None) -> dict[str, Any]:
     """Bring the test rows to the front of the arrays.
 
     Of the complete file they are the first 10,000, as in the paper. Of a part of it, whose order
@@ -180,11 +203,11 @@ def _split(name: str, folder: Path, rows: int, strata: NDArray[np.int16] | None)
 
 
 def draw_test_rows(
-    rows: int, size: int, strata: NDArray[np.int16] | None = None
+    rows: int, size: int, strata: NDArray[np.int32] | None = None
 ) -> NDArray[np.int64]:
     """`size` of the rows 0 .. rows - 1, in order, the same at every call.
 
-    >>> draw_test_rows(10, 5, np.array([0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.int16)).tolist()
+    >>> draw_test_rows(10, 5, np.array([0, 0, 1, 1, 1, 1, 1, 1, 1, 1], np.int32)).tolist()
     [1, 3, 4, 5, 7]
     """
     rng = np.random.default_rng(SPLIT_SEED)
@@ -195,8 +218,10 @@ def draw_test_rows(
     quota = np.floor(shares).astype(int)
     # What rounding down left over goes to the strata that lost most by it.
     quota[np.argsort(quota - shares, kind="stable")[: size - quota.sum()]] += 1
+    # Sorted once, so that thousands of strata do not take thousands of passes.
+    members = np.split(np.argsort(strata, kind="stable"), np.cumsum(counts)[:-1])
     picked = [
-        rng.choice(np.flatnonzero(strata == stratum), count, replace=False)
-        for stratum, count in enumerate(quota)
+        rng.choice(rows_of, count, replace=False)
+        for rows_of, count in zip(members, quota, strict=True)
     ]
     return np.sort(np.concatenate(picked))

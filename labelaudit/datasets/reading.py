@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -158,9 +159,16 @@ def _fill(stream: Any, buffer: memoryview) -> int:
     return filled
 
 
-def progress(name: str, size: int | None) -> Callable[[int], None]:
-    """A line on the terminal that says how far one has come in a file; elsewhere, nothing."""
+@contextmanager
+def progress(name: str, size: int | None) -> Iterator[Callable[[int], None]]:
+    """A line on the terminal that says how far one has come in a file; elsewhere, nothing.
+
+    It is cleared at the end, so that whatever is said next stands on a line of its own.
+    """
     last = 0.0
+    if not sys.stderr.isatty():
+        yield lambda position: None
+        return
 
     def tell(position: int) -> None:
         nonlocal last
@@ -170,4 +178,7 @@ def progress(name: str, size: int | None) -> Callable[[int], None]:
             share = f" ({position / size:.1%})" if size else ""
             print(f"{name}: {position / 1e6:,.0f} MB{share}", end="\r", file=sys.stderr)
 
-    return tell if sys.stderr.isatty() else lambda position: None
+    try:
+        yield tell
+    finally:
+        print("\x1b[K", end="", file=sys.stderr, flush=True)

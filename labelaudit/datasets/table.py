@@ -78,7 +78,7 @@ def read_table(
     prior: str | None = None,
     bag: str | None = None,
     identifier: str | None = None,
-    positive: str | None = None,
+    positive: str | float | bool | None = None,
 ) -> Table:
     """Read a table and get it ready for an audit, or say in one line why it cannot be.
 
@@ -86,6 +86,10 @@ def read_table(
     With `prior`, a column of P(y = 1 | x), no features are read. `positive` says which of two
     labels counts as 1 where it is not plain (1, true or yes against 0, false or no).
     """
+    if isinstance(features, str):
+        raise TypeError(f"features must be a list of columns, as in [{features!r}], not a text")
+    if features is not None and not len(features) and prior is None:
+        raise ValueError("features is empty: name a column, or leave it out to use all, or a prior")
     path = Path(path)
     frame = _read(path)
     special = {"label": label, "prior": prior, "bag": bag, "identifier": identifier}
@@ -95,6 +99,8 @@ def read_table(
             raise ValueError(f"{path} has no column {name!r}; it has {_listed(frame.columns)}")
     if named.count(label) > 1:
         raise ValueError(f"the label {label!r} cannot be a feature, a prior or a bag as well")
+    if bag is not None and bag == prior:
+        raise ValueError(f"the bag {bag!r} cannot be the prior as well")
     notes: list[str] = []
     needed = [name for name in (label, bag) if name is not None]
     incomplete = frame[needed].isna().any(axis=1)
@@ -108,7 +114,8 @@ def read_table(
     values: NDArray[np.float32] = np.empty((len(frame), 0), np.float32)
     columns: list[Column] = []
     if prior is None:
-        chosen = features or [name for name in frame.columns if name not in special.values()]
+        others = [name for name in frame.columns if name not in special.values()]
+        chosen = others if features is None else features
         values, columns = _features(frame, chosen, features is not None, notes)
     rows = frame.index if identifier is None else frame[identifier]
     return Table(
@@ -157,8 +164,15 @@ def _read(path: Path) -> Any:
     return frame
 
 
-def _labels(values: Any, positive: str | None) -> NDArray[np.uint8]:
-    words = values.astype(str).str.strip()
+def _whole(values: Any) -> Any:
+    """Whole numbers that pandas made floats, because some were missing, as whole numbers again."""
+    if values.dtype.kind == "f" and (values % 1 == 0).all() and (values.abs() < 2**53).all():
+        return values.astype(np.int64)
+    return values
+
+
+def _labels(values: Any, positive: str | float | bool | None) -> NDArray[np.uint8]:
+    words = _whole(values).astype(str).str.strip()
     distinct = sorted(words.unique())
     if len(distinct) != 2:
         shown = _listed(distinct)
@@ -166,14 +180,16 @@ def _labels(values: Any, positive: str | None) -> NDArray[np.uint8]:
             f"the label {values.name!r} must have two values, not {len(distinct)}: {shown}"
         )
     if positive is not None:
-        if positive not in distinct:
+        word = str(positive).strip()
+        word = word if word in distinct else word.removesuffix(".0")
+        if word not in distinct:
             raise ValueError(f"positive must be one of {_listed(distinct)}, not {positive!r}")
-        return (words == positive).to_numpy(np.uint8)
+        return (words == word).to_numpy(np.uint8)
     low, high = sorted(distinct, key=lambda word: word.lower() in POSITIVE)
     if low.lower() not in NEGATIVE or high.lower() not in POSITIVE:
         raise ValueError(
             f"the label {values.name!r} has values {_listed(distinct)}; say which of them is"
-            f" positive"
+            f" positive, as in positive={distinct[1]!r}"
         )
     return (words == high).to_numpy(np.uint8)
 
@@ -190,7 +206,7 @@ def _prior(values: Any) -> Floats:
 def _codes(values: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     import pandas
 
-    codes, names = pandas.factorize(values, sort=True)
+    codes, names = pandas.factorize(_whole(values), sort=True)
     return codes.astype(np.int64), tuple(str(name) for name in names)
 
 
@@ -251,7 +267,7 @@ def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column
             notes.append(f"{name}: {int(endless.sum()):,} infinite values are taken as missing")
             numbers = np.where(endless, np.nan, numbers)
         if missing:
-            notes.append(f"{name}: {missing:,} values are missing and stay so")
+            notes.append(f"{name}: {missing:,} values are missing and stay so, as NaN")
         return numbers.astype(np.float32), Column(name, categorical=False)
     counts = values.astype(str)[values.notna()].value_counts()
     levels = counts.sort_index().sort_values(ascending=False, kind="stable").index
@@ -262,7 +278,7 @@ def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column
             f" the others, in {rest:,} rows, count as one"
         )
     if missing:
-        notes.append(f"{name}: {missing:,} missing values are a category of their own")
+        notes.append(f"{name}: {missing:,} missing values stay so, as NaN, and join no category")
     kept = {level: float(code) for code, level in enumerate(levels[:MOST_LEVELS])}
     pooled = float(len(kept))
     codes = values.astype(str).map(kept).fillna(pooled).to_numpy(np.float64).copy()

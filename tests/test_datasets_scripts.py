@@ -1,0 +1,174 @@
+"""The data scripts: what they refuse before and while reading, and what they say."""
+
+import ast
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from labelaudit import datasets
+from labelaudit.datasets import command, hashing, layouts, parse, reading, standins, store
+from labelaudit.datasets.prepare import draw_test_rows, prepare
+
+ROW = b"1" + b",1" * 28 + b"\n"
+CLICKS = b"1" + b" 5:1" * 11 + b"\n"
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def source(tmp_path):
+    """Write a file and give its path."""
+
+    def write(content):
+        path = tmp_path / "source"
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+def refused(name, *arguments, capsys):
+    """What a script says when it says no, in one line."""
+    assert command.main(name, ["prepare", *map(str, arguments)]) == 1
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and not (store.data_folder() / name / "manifest.json").exists()
+    return said
+
+
+@pytest.mark.parametrize("rate", ["0", "1", "-0.1", "1.5", "nan"])
+def test_impossible_click_rate_is_refused_before_reading(tmp_path, capsys, rate):
+    said = refused("kdd12", "--source", tmp_path / "nowhere", f"--click-rate={rate}", capsys=capsys)
+    assert "a click rate lies between 0 and 1" in said
+
+
+@pytest.mark.parametrize("checksum", ["", "abc", "g" * 64, "0" * 63])
+def test_what_is_no_checksum_is_refused_before_reading(tmp_path, capsys, checksum):
+    options = ("--source", tmp_path / "nowhere", "--sha256", checksum)
+    assert "a sha256 has 64 hexadecimal digits" in refused("higgs", *options, capsys=capsys)
+
+
+def test_checksum_may_be_in_capitals(source):
+    path = source(ROW * 9)
+    prepare("higgs", path, sha256=store.digest_of(path).upper(), say=lambda message: None)
+    assert len(datasets.load("higgs").train) == 6
+
+
+HINTS = {
+    "header": (
+        "higgs",
+        b"label,lepton pT\n" + ROW * 9,
+        "line 1, column 1: the label is not 0 or 1",
+    ),
+    "quoted": ("higgs", b'"label","x"\n' + ROW * 9, "(a header?)"),
+    "track2": ("kdd12", b"click\timpression\turl\n", "column 1: not a number (a header?)"),
+    "empty": ("higgs", ROW * 4 + b"\n" + ROW, "line 5: an empty line"),
+    "blank": ("kdd12", CLICKS * 4 + b" \r\n", "line 5: an empty line"),
+    "two rows": ("higgs", ROW * 2, "has 2 rows; at least 3 are needed"),
+}
+
+
+@pytest.mark.parametrize("case", HINTS)
+def test_refusal_hints_at_the_cause(source, capsys, case):
+    name, content, message = HINTS[case]
+    said = refused(name, "--source", source(content), capsys=capsys)
+    assert message in said
+    assert ("(a header?)" in said) == (case in ("header", "quoted", "track2"))
+
+
+def test_three_rows_are_enough(source):
+    prepare("higgs", source(ROW * 3), say=lambda message: None)
+    data = datasets.load("higgs")
+    assert len(data.train) == 2 and len(data.test) == 1
+
+
+def test_thinning_is_said_beside_the_rate(tmp_path, capsys):
+    columns = {name: np.arange(100) for name in layouts.TRACK2_COLUMNS}
+    path = tmp_path / "small.parquet"
+    parquet.write_table(pyarrow.table({"click": np.arange(100) % 5 == 0, **columns}), path)
+    arguments = ["--source", str(path), "--click-rate", "0.1"]
+    for step in ("prepare", "verify"):
+        assert command.main("kdd12", [step, *arguments]) == 0
+        said = capsys.readouterr().out
+        # Odds of 1/4 came from odds of 1/9 by keeping 4/9 of the negatives.
+        assert "rate 0.2000 (thinned: 44.4% of the negatives kept, 0.1 before)" in said
+
+
+def test_nothing_is_said_of_thinning_where_there_was_none(source, capsys):
+    assert command.main("kdd12", ["prepare", "--source", str(source(CLICKS * 9))]) == 0
+    assert "thinned" not in capsys.readouterr().out
+
+
+def test_more_sources_than_fit_16_bits(tmp_path):
+    rows = 33_000
+    columns = dict.fromkeys(("label", *standins.HIGGS_COLUMNS), np.ones(rows, np.float32))
+    sources = [f"detector {number}" for number in range(rows)]
+    parquet.write_table(pyarrow.table({**columns, "source": sources}), tmp_path / "h.parquet")
+    manifest = prepare("higgs", tmp_path / "h.parquet", say=lambda message: None)
+    assert manifest["rows"] == rows and manifest["split"]["test_rows"] == 10_000
+
+
+def test_strata_are_drawn_as_one_by_one():
+    """Against the plainest way: a pass over all rows for each stratum."""
+    strata = np.random.default_rng(3).integers(0, 7, 700).astype(np.int32)
+    found = strata[draw_test_rows(700, 70, strata)]
+    expected = 70 * np.bincount(strata) / 700
+    assert np.abs(np.bincount(found, minlength=7) - expected).max() < 1
+    rng = np.random.default_rng(0)
+    counts = np.bincount(found, minlength=7)
+    slow = [rng.choice(np.flatnonzero(strata == s), counts[s], replace=False) for s in range(7)]
+    assert np.array_equal(draw_test_rows(700, 70, strata), np.sort(np.concatenate(slow)))
+
+
+def test_fingerprint_follows_the_rows_in_use(source):
+    prepare("higgs", source(ROW * 30), say=lambda message: None)
+    whole = datasets.load("higgs").fingerprint
+    assert datasets.load("higgs", train_rows=5).fingerprint != whole
+    assert datasets.load("higgs", train_rows=5, seed=1).fingerprint == (
+        datasets.load("higgs", train_rows=5).fingerprint
+    )
+    assert datasets.load("higgs", train_rows=20).fingerprint == whole
+    assert datasets.load("higgs", train_rows=99).fingerprint == whole
+
+
+def test_parsers_depend_on_no_other_file():
+    """numba's cache of them would not notice a change there."""
+    tree = ast.parse(Path(parse.__file__).read_text(encoding="utf-8"))
+    modules = {
+        name
+        for node in ast.walk(tree)
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert modules == {"__future__", "typing", "numpy", "numba"}
+    for name in ("GOLDEN", "FIRST", "SECOND"):
+        assert getattr(parse, name) == getattr(hashing, name)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_is_cleared_even_after_a_fault(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with pytest.raises(OSError), reading.progress("file", 10) as tell:
+        tell(5)
+        raise OSError
+    assert sys.stderr.getvalue() == "file: 0 MB (50.0%)\r\x1b[K"
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with reading.progress("file", 10) as tell:
+        tell(5)
+    assert sys.stderr.getvalue() == ""
