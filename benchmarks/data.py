@@ -14,20 +14,19 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.csv
 from sklearn.datasets import load_svmlight_file
 
+from benchmarks.tools import in_turns
 from labelaudit import datasets
 from labelaudit.datasets import standins
 from labelaudit.datasets.layouts import KDD12_INDICES
 from labelaudit.datasets.prepare import prepare
 
+ROOT = Path(__file__).resolve().parent.parent
 KDD12_ROWS = 1_000_000
 HIGGS_BLOCK = 25_000
 HIGGS_ROWS = 400_000
@@ -60,17 +59,6 @@ def write_higgs(path: Path, rows: int) -> None:
     np.savetxt(text, np.column_stack([labels, features]), fmt="%.18e", delimiter=",")
     member = gzip.compress(text.getvalue().encode(), compresslevel=6)
     path.write_bytes(member * (rows // HIGGS_BLOCK))
-
-
-def in_turns(works: dict[str, Callable[[], Any]], repeats: int = 5) -> dict[str, float]:
-    """The best time of each, all of them run once in every round."""
-    best = dict.fromkeys(works, np.inf)
-    for _ in range(repeats):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
 
 
 def _silent(name: str, path: Path) -> None:
@@ -126,23 +114,26 @@ def _higgs(folder: Path) -> list[dict]:
 def _batches() -> list[dict]:
     """From the set that `_higgs` left prepared, as much of it as the processor's cache holds."""
     part = datasets.load("higgs", train_rows=100_000).train
-    rows = []
-    for order, rng in (("in order", None), ("shuffled", np.random.default_rng(0))):
+    rng = np.random.default_rng(0)
 
-        def touch_all(rng: np.random.Generator | None = rng) -> float:
-            return sum(float(batch.features.sum()) for batch in part.batches(4096, rng))
+    def touch_all(rng: np.random.Generator | None) -> float:
+        return sum(float(batch.features.sum()) for batch in part.batches(4096, rng))
 
-        rate = len(part) / in_turns({"ours": touch_all}, repeats=10)["ours"]
-        rows.append(_row(f"batches of 4096, {order}", rate, "the target", 5e6, 1))
-    return rows
+    works = {"in order": lambda: touch_all(None), "shuffled": lambda: touch_all(rng)}
+    best = in_turns(works, repeats=10)
+    return [
+        _row(f"batches of 4096, {order}", len(part) / best[order], "the target", 5e6, 1)
+        for order in works
+    ]
 
 
 PEAK = """
-import resource, sys
+import sys
 from pathlib import Path
+from benchmarks.tools import peak_bytes
 from labelaudit.datasets.prepare import prepare
 prepare("kdd12", Path(sys.argv[1]), say=lambda message: None)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(peak_bytes() / 2**20)
 """
 
 
@@ -153,7 +144,7 @@ def _memory(folder: Path) -> dict:
         path = folder / "large"
         write_libsvm(path, rows)
         command = [sys.executable, "-c", PEAK, str(path)]
-        run = subprocess.run(command, capture_output=True, text=True, check=True)
+        run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
         peaks.append(float(run.stdout))
         path.unlink()
     small, large = peaks
