@@ -2,7 +2,6 @@
 
 import bz2
 import gzip
-import importlib.util
 import lzma
 import os
 import random
@@ -192,19 +191,6 @@ def test_real_kdd12_sample():
     share = np.average(labels, weights=np.where(labels, 1, 1 / data.negatives_kept))
     assert share == pytest.approx(0.044)
     assert data.correct_eta(manifest["positive_rate"]) == pytest.approx(0.044)
-
-
-def test_tables_on_the_page_are_those_of_the_samples():
-    quiet("higgs", samples("higgs_uci_real_subset.parquet"))
-    quiet("kdd12", samples("kdd12_track2_click_prediction_small.parquet"))
-    book = Path(__file__).resolve().parent.parent / "book"
-    spec = importlib.util.spec_from_file_location("standins_page", book / "standins.py")
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
-    (_, *higgs), (_, *kdd12) = page.pairs()
-    text = (book / "data.md").read_text(encoding="utf-8")
-    for line in page.higgs_table(*higgs) + page.kdd12_table(*kdd12):
-        assert line in text
 
 
 def test_partial_split_is_random_but_fixed():

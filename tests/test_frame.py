@@ -95,7 +95,9 @@ def test_one_version_everywhere():
 def test_instructions_name_real_targets():
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z][a-z0-9-]*):.*##", makefile, re.MULTILINE))
-    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "book").glob("*.md")]
+    folders = [ROOT / "book", ROOT / "notebooks"]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    pages += [page for folder in folders for page in folder.glob("*.md")]
     # A command is either alone on its line or in backquotes; prose may "make sense" freely.
     command = re.compile(r"(?:^[ ]*|`)make ([a-z][a-z0-9-]*)", re.MULTILINE)
     named = {name for page in pages for name in command.findall(page.read_text(encoding="utf-8"))}

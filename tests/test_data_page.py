@@ -1,0 +1,124 @@
+"""The page on data, run without and with real sets: it says which, and shows both where it can."""
+
+import ast
+import re
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from test_datasets_prepare import kdd12_rows, libsvm, quiet, samples
+
+from labelaudit import datasets
+from labelaudit.book.checkout import Checkout
+from labelaudit.book.contract import load_chapters
+from labelaudit.book.runner import execute
+
+CHECKOUT = Checkout(ROOT)
+SOURCE = CHECKOUT.source("data").read_text(encoding="utf-8")
+FIGURES = {"fig-data-higgs", "fig-data-kdd12", "fig-data-fair", "fig-data-eta"}
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path / "data"))
+
+
+def executed(**overrides):
+    # The least number of rows: fast, and not the run of anybody's book.
+    chapter = load_chapters(CHECKOUT.chapters_file)["data"]
+    values = chapter.resolve("smoke", {"rows": 500, **overrides})
+    execution = execute(CHECKOUT, chapter, values, scale="smoke")
+    return [(cell, out) for cell in execution.notebook.cells for out in cell.get("outputs", [])]
+
+
+def glued(outputs):
+    return {
+        output["metadata"]["scrapbook"]["name"]: ast.literal_eval(*output["data"].values())
+        for _, output in outputs
+        if "scrapbook" in output.get("metadata", {})
+    }
+
+
+def said(outputs):
+    """The text that the page itself decides on."""
+    return "".join(output.get("data", {}).get("text/markdown", "") for _, output in outputs)
+
+
+def figures(outputs):
+    """The words drawn on each figure; glyphs carry them as comments."""
+    return {
+        cell.metadata["mystnb"]["figure"]["name"]: re.findall(
+            r"<!-- (.*?) -->", output["data"]["image/svg+xml"]
+        )
+        for cell, output in outputs
+        if "image/svg+xml" in output.get("data", {})
+    }
+
+
+def test_without_real_sets_the_page_says_simulated_and_how_to_change_that():
+    outputs = executed()
+    for name in ("higgs", "kdd12"):
+        assert f"`make data-{name} SOURCE=FILE` brings the real one" in said(outputs)
+        assert glued(outputs)[f"data-{name}-shown"] == "the simulated stand-in alone"
+    drawn = figures(outputs)
+    assert drawn.keys() == FIGURES
+    for name in FIGURES - {"fig-data-fair"}:
+        assert any("simulated" in words for words in drawn[name])
+        assert not any(words.startswith("real") for words in drawn[name])
+    assert set(re.findall(r"\{glue:text\}`([\w-]+)", SOURCE)) <= glued(outputs).keys()
+
+
+def test_with_the_real_samples_both_are_shown_raw_and_corrected():
+    quiet("higgs", samples("higgs_uci_real_subset.parquet"))
+    quiet("kdd12", samples("kdd12_track2_click_prediction_small.parquet"))
+    outputs = executed(estimate=True)
+    assert "Higgs is real here" in said(outputs) and "KDD12 is real here" in said(outputs)
+    assert "16.8% are clicks" in said(outputs) and "corrected for that, 4.4%" in said(outputs)
+    assert glued(outputs)["data-kdd12-share"] == pytest.approx(0.044)
+    drawn = figures(outputs)
+    assert {"real", "simulated"} <= set(drawn["fig-data-higgs"])
+    assert {"real, raw", "real, corrected", "simulated"} <= set(drawn["fig-data-kdd12"])
+    every = {"real, raw", "real, corrected", "real, estimated"}
+    every |= {"simulated, true", "simulated, estimated"}
+    assert every <= set(drawn["fig-data-eta"])
+
+
+def test_a_file_without_names_of_fields_is_shown_too(tmp_path):
+    (tmp_path / "kdd12").write_bytes(libsvm(*kdd12_rows(900)))
+    quiet("kdd12", tmp_path / "kdd12")
+    outputs = executed()
+    assert "KDD12 is real here" in said(outputs) and "Higgs is simulated here" in said(outputs)
+    assert {"real", "simulated"} <= set(figures(outputs)["fig-data-kdd12"])
+
+
+def whole(data):
+    return np.concatenate([data.test.features, data.train.features])
+
+
+def columns(name, field):
+    """A column of the real sample, and of a stand-in of the same length."""
+    real = datasets.load(name)
+    standin = datasets.load(f"{name}-like", train_rows=len(real.train))
+    return [whole(data)[:, data.columns.index(field)] for data in (real, standin)]
+
+
+def quartiles(values):
+    return ", ".join(f"{value:.2f}" for value in np.quantile(values, [0.25, 0.5, 0.75]))
+
+
+def concentration(values):
+    """How many values there are, the share of the ten most frequent, and of those seen once."""
+    counts = np.sort(np.unique(values, return_counts=True)[1])[::-1]
+    ten, once = counts[:10].sum() / counts.sum(), (counts == 1).sum() / counts.sum()
+    return f"{len(counts):,}", f"{ten:.1%}", f"{once:.1%}"
+
+
+def test_tables_on_the_page_are_those_of_the_samples():
+    quiet("higgs", samples("higgs_uci_real_subset.parquet"))
+    quiet("kdd12", samples("kdd12_track2_click_prediction_small.parquet"))
+    for field in ("lepton_pT", "jet_1_pt", "m_jj", "m_lv", "m_bb", "m_wwbb"):
+        real, standin = map(quartiles, columns("higgs", field))
+        assert f"| `{field}` | {real} | {standin} |" in SOURCE
+    for field in ("advertiser_id", "ad_id", "query_id", "user_id"):
+        cells = zip(*map(concentration, columns("kdd12", field)), strict=True)
+        assert f"| `{field}` | " + " | ".join(map(" / ".join, cells)) + " |" in SOURCE
