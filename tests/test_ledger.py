@@ -120,6 +120,15 @@ def test_run_takes_one_id_several_or_refuses():
     assert "S3-refs" in table and "2 statements: 2 misprint" in table
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("T3.2-sqr", "T3.2-sqrt"), ("la.4-GU2", "LA.4-gu2"), ("S3open", "S3-open")]
+)
+def test_command_suggests_the_nearest_statement(typed, meant, capsys):
+    assert main(["ledger", "--only", typed]) == 2
+    refusal = f"no statement {typed!r} in the ledger; did you mean {meant!r}?\n"
+    assert capsys.readouterr().err.endswith(refusal)
+
+
 def test_a_statement_cannot_be_registered_twice():
     with pytest.raises(ValueError, match="registered twice"):
         statement(ROWS[0].id, 1, "again", chapter="01_setting")(lambda search: None)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -89,9 +90,10 @@ def select(only: str | Sequence[str] | None = None) -> list[Row]:
     wanted = {only} if isinstance(only, str) else set(only)
     unknown = sorted(wanted - {row.id for row in every})
     if unknown:
-        raise ValueError(
-            f"no statement {unknown[0]!r} in the ledger; ids look like 'T3.2-sqrt' or 'LA.4'"
-        )
+        known = {row.id.lower(): row.id for row in every}
+        near = difflib.get_close_matches(unknown[0].lower(), known, n=1)
+        hint = f"did you mean {known[near[0]]!r}?" if near else "ids look like 'T3.2-sqrt'"
+        raise ValueError(f"no statement {unknown[0]!r} in the ledger; {hint}")
     return [row for row in every if row.id in wanted]
 
 

@@ -69,13 +69,13 @@ def squares_lemma(search: Search, factor: int = 1) -> Finding:
             "holds", f"The ratio of the sides is at most {-largest.value:.4g}.", searched
         )
     confirm(-largest.value <= 2, "twice the right side is enough")
-    k, p, mu = 250, Fraction(1, 50), interval.mpf(49) / 2500
+    k, p, mu = 191, Fraction(1, 44), interval.mpf(43) / 1936
     sharp = sum((d**2 for d in differences(exact.binomial(k, p))), Fraction(0))
     right = squares_bound(interval.mpf(k), mu, math=interval)
     confirm(interval.mpf(sharp.numerator) / sharp.denominator > right, "the counterexample")
     return Finding(
         "false",
-        f"Constant eta = 1/50, k = 250: the left side is {float(sharp):.6f} (exact fraction), the "
+        f"Constant eta = 1/44, k = 191: the left side is {float(sharp):.6f} (exact fraction), the "
         f"right side {float(right.mid):.6f}. The smallest k found to fail is {first}; the excess "
         f"is at most {-largest.value - 1:.1%} here. At eta = 1/2, where the left side is "
         f"2 C(2k,k)/((k+1) 4^k), it fails from k = {first_failure_at_half()} on: its main term is "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from labelaudit.ledger import exact
 from labelaudit.ledger.appendix_a.spread import sum_bound
 from labelaudit.ledger.appendix_a.tools import binomial_spread, c_k, interval
 from labelaudit.ledger.rows import Finding, Search, confirm, statement
@@ -106,19 +107,19 @@ def bernstein_tail(search: Search, scale: float = 1.0) -> Finding:
     searched = f"p = j/1000 up to 1/2, k = 1..39 and powers of ten up to {k}"
     if max(ratio.values()) <= 1:
         return Finding("holds", f"2k Q_k is at most {max(ratio.values()):.4g}.", searched)
-    size = 14
+    size, p = 10, Fraction(9, 20)
     reach = interval.sqrt(interval.mpf(size)) * c_k(
-        interval.mpf(size), 1 / interval.mpf(4), interval
+        interval.mpf(size), interval.mpf(99) / 400, interval
     )
-    confirm(size / 2 - reach > 3 and size / 2 + reach < 11, "[a, b] holds the counts 4 to 10")
-    tail = Fraction(2 * sum(comb(size, s) for s in range(4)), 2**size)
-    confirm(tail > Fraction(1, 2 * size), "the counterexample at k = 14")
+    confirm(4.5 - reach > 1 and 4.5 + reach < 8, "[a, b] holds no counts but 2 to 7")
+    tail = 1 - sum(exact.binomial(size, p)[2:8], Fraction(0))
+    confirm(tail > Fraction(1, 2 * size), "the counterexample at k = 10")
     return Finding(
         "false",
-        f"k = 14, p = 1/2: sqrt(k) c_k = {float(reach.mid):.3f}, so [a,b] holds the counts 4 to "
-        f"10, and Q_k outside is {tail} = {float(tail):.4f} > 1/28. The excess grows: 2k Q_k "
-        f"reaches {ratio[1000]:.0f} at k = 1000 and {ratio[k]:.0f} at k = {k}. (The sign should be "
-        "<=, and b is read as in LA.3-b1.)",
+        f"k = 10, p = 9/20: sqrt(k) c_k = {float(reach.mid):.3f}, so [a,b] holds the counts 2 to "
+        f"7, and Q_k outside is {float(tail):.5f} (exact fraction) > 1/20. The excess grows: 2k "
+        f"Q_k reaches {ratio[1000]:.0f} at k = 1000 and {ratio[k]:.0f} at k = {k}. (The sign "
+        "should be <=, and b is read as in LA.3-b1.)",
         searched,
         mended="Q_k([a,b]^c) <= 1/(2k) with sqrt(k) c_k = L/3 + sqrt(L^2/9 + 2kp(1-p)L), "
         "L = log(4k); the order of c_k is unchanged",
