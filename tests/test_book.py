@@ -42,6 +42,7 @@ def build(checkout, monkeypatch, capsys):
 def test_pages_carry_their_panels(checkout):
     html = (checkout.site / "notebooks" / "01_coin.html").read_text()
     assert "How this page was made" in html
+    assert "<p>paper scale</p>" in html and "<p>the paper</p>" not in html
     assert "Run this chapter" in html
     assert "Your run against the book" not in html
     assert "Theorem 1.1" in html

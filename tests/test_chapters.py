@@ -24,7 +24,8 @@ CHECKOUT = Checkout(ROOT)
 @cache
 def executed(chapter, **overrides):
     declared = load_chapters(CHECKOUT.chapters_file)[chapter]
-    values = declared.resolve("smoke", {name: list(value) for name, value in overrides.items()})
+    given = {k: list(v) if isinstance(v, tuple) else v for k, v in overrides.items()}
+    values = declared.resolve("smoke", given)
     return execute(CHECKOUT, declared, values, scale="smoke")
 
 
@@ -42,6 +43,18 @@ def glued(execution):
 
 def table(execution, name):
     return pd.read_csv(execution.folder / "files" / name)
+
+
+def prose(execution):
+    """The chapter's text as a reader sees it, with the stored numbers in their places."""
+    numbers = glued(execution)
+
+    def put(match):
+        return format(numbers[match[1]], match[2] or "")
+
+    cells = [cell.source for cell in execution.notebook.cells if cell.cell_type == "markdown"]
+    read = re.sub(r"\{glue:text\}`([\w-]+):?([^`]*)`", put, "\n".join(cells))
+    return " ".join(read.split())
 
 
 def text(chapter):
@@ -173,11 +186,43 @@ def test_infinite_mass_and_the_three_questions():
     numbers = glued(executed("08_advantage_distributions"))
     assert numbers["distribution-certain"] == pytest.approx((15 / 16) ** 8 + (1 / 16) ** 8)
     assert numbers["distribution-gap"] < 0.25
-    assert math.isfinite(numbers["distribution-population"])
+    assert math.isfinite(float(numbers["distribution-population"]))
     assert 0 < numbers["distribution-infinite"] < numbers["distribution-above"] < 1
     assert numbers["distribution-geom-most"] <= 1 + 1e-12
     assert numbers["distribution-any"] == pytest.approx(1 - (1 - 2 / 256) ** 1000)
-    assert (numbers["distribution-needed-last"], numbers["distribution-needed-first"]) == (28, 286)
+    assert numbers["distribution-needed"] == "286 under beta-2-30, 28 under uniform"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "unbounded"),
+    [
+        ({}, "beta-2-30"),
+        ({"bag_size": 4}, "beta-2-30, uniform"),
+        ({"laws": ("beta-2-30",)}, "beta-2-30"),
+        ({"laws": ("uniform",)}, "none of the laws"),
+    ],
+)
+def test_the_quantiles_read_well_under_any_parameters(overrides, unbounded):
+    execution = executed("08_advantage_distributions", **overrides)
+    numbers, read = glued(execution), prose(execution)
+    assert not re.search(r"\b(inf|nan)\b", read)
+    finite = numbers["distribution-last"] not in unbounded
+    assert (numbers["distribution-population"] != "infinite") == finite
+    assert ("Yet for" in numbers["distribution-people"]) == finite
+    assert f"in the table above, for {unbounded}." in read
+
+
+@pytest.mark.parametrize("size", [1, 2, 8])
+def test_chance_of_the_border_is_that_of_the_end_releases(size):
+    cells = jupytext.read(CHECKOUT.source("07_scatter_plots")).cells
+    (code,) = [cell.source for cell in cells if cell.source.startswith("def chance_of_an_end(")]
+    exec(code, scope := {"np": np})
+    chance = scope["chance_of_an_end"](0.3, size, 0.8)
+    mechanism = la.GeometricProportions(size, 0.8)
+    below = la.multiplicative_cdf(np.full((1, size), 0.3), mechanism, 0.8 * (1 - 1e-9))
+    assert chance == pytest.approx(1 - float(below), rel=1e-9)
+    count = la.poisson_binomial.pmf(np.full((1, size), 0.3))[0]
+    assert chance == pytest.approx(count @ clipped_geometric(size, 0.8)[:, [0, -1]].sum(axis=1))
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def made_panel(chapter: Chapter, made: Mapping[str, Any]) -> str:
         "device": made["device"],
         "time": f"{made['seconds']:g} s, started {made['started']}",
     }
-    header = ["parameter", "this page", "the paper", "allowed", "meaning"]
+    header = ["parameter", "this page", "paper scale", "allowed", "meaning"]
     return _box(
         "How this page was made",
         "dropdown note how-this-page-was-made",
