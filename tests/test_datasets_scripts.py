@@ -127,6 +127,18 @@ def test_strata_are_drawn_as_one_by_one():
     assert np.array_equal(draw_test_rows(700, 70, strata), np.sort(np.concatenate(slow)))
 
 
+@pytest.mark.parametrize("shape", [(50,), (50, 3)])
+def test_rows_change_places(tmp_path, monkeypatch, shape):
+    monkeypatch.setattr(store, "ROWS_MAPPED", 2)
+    values = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
+    some, others = np.array([0, 3, 7]), np.array([49, 12, 20])
+    path = tmp_path / "rows.npy"
+    np.save(path, values)
+    store.swap_rows(path, some, others)
+    values[some], values[others] = values[others], values[some]
+    assert np.array_equal(np.load(path), values)
+
+
 def test_fingerprint_follows_the_rows_in_use(source):
     prepare("higgs", source(ROW * 30), say=lambda message: None)
     whole = datasets.load("higgs").fingerprint

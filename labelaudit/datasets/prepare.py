@@ -192,9 +192,7 @@ def _split(name: str, folder: Path, rows: int, strata: NDArray[np.int32] | None)
     from_behind = chosen[chosen >= size]
     to_behind = np.setdiff1d(np.arange(size), chosen, assume_unique=True)
     for array in ("features", "labels"):
-        values = np.load(folder / f"{array}.npy", mmap_mode="r+")
-        values[to_behind], values[from_behind] = values[from_behind], values[to_behind]
-        values.flush()
+        store.swap_rows(folder / f"{array}.npy", to_behind, from_behind)
     test_rows = np.arange(size)
     test_rows[to_behind] = from_behind
     np.save(folder / "test_rows.npy", test_rows)

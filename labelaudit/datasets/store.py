@@ -28,6 +28,7 @@ from labelaudit.refusal import Refusal
 FORMAT = 1
 HEADER_BYTES = 128
 READ_BYTES = 1 << 20
+ROWS_MAPPED = 500
 
 
 class DataRefusal(Refusal):
@@ -81,6 +82,21 @@ class ArrayWriter:
         self._file.seek(0)
         self._file.write(header + b"\n")
         os.fsync(self._file.fileno())
+
+
+def swap_rows(path: Path, some: NDArray[np.int64], others: NDArray[np.int64]) -> None:
+    """Let rows of an `.npy` file change places, pair by pair.
+
+    The file is mapped anew for every few of them: each row brings its neighbours into memory, and
+    ten thousand rows all over a long file would bring in most of it.
+    """
+    for start in range(0, len(some), ROWS_MAPPED):
+        here, there = (rows[start : start + ROWS_MAPPED] for rows in (some, others))
+        values = np.load(path, mmap_mode="r+")
+        values[here], values[there] = values[there], values[here]
+        del values
+    with open(path, "r+b") as file:
+        os.fsync(file.fileno())
 
 
 def digest_of(path: Path, algorithm: str = "sha256") -> str:
