@@ -298,7 +298,7 @@ def test_the_same_seed_gives_the_same_estimate():
         (Uniform(), stats.uniform().cdf),
         (Beta(40, 40), stats.beta(40, 40).cdf),
     ],
-    ids=str,
+    ids=["beta-2-30", "uniform", "beta-40-40"],
 )
 def test_draws_have_their_law(law, cdf):
     """Kolmogorov-Smirnov; a false alarm has probability 1e-6."""
