@@ -40,7 +40,7 @@ def open_page(browser, site):
 
 
 def names(site, pattern="**/*.html"):
-    """Pages of the site; its front address only leads on to the landing page, which is one of them."""
+    """Pages of the site, less its front address, which only leads on to the landing page."""
     found = (path.relative_to(site).as_posix() for path in sorted(site.glob(pattern)))
     return [name for name in found if name != "index.html" and not name.startswith("_static/")]
 
