@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from labelaudit import checks
 from labelaudit.attack import TABLE_ENTRIES, likelihood_ratios
 from labelaudit.checks import Floats
-from labelaudit.mechanisms import CountChannel, LaplaceProportions, Mechanism, NoisyCount
+from labelaudit.mechanisms import CountChannel, Mechanism, NoisyCount
 from labelaudit.poisson_binomial import leave_one_out
 
 
@@ -49,8 +49,7 @@ def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
     elif isinstance(mechanism, NoisyCount):
         from labelaudit.kernels import gain
 
-        laplace = isinstance(mechanism, LaplaceProportions) and np.isfinite(mechanism.epsilon)
-        result = gain.gains(priors, mechanism.epsilon, laplace, conditional)
+        result = gain.gains(priors, mechanism.epsilon, mechanism.continuous, conditional)
     else:
         result = np.empty_like(priors)
         for part, one, zero in release_laws(priors, mechanism):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from labelaudit import checks
 from labelaudit.advantage import release_laws
 from labelaudit.checks import Floats
-from labelaudit.mechanisms import LaplaceProportions, Mechanism, NoisyCount
+from labelaudit.mechanisms import Mechanism, NoisyCount
 
 # A cumulative probability this close below q counts as q: it is the sum's rounding error.
 ROUNDING = 1e-12
@@ -47,9 +47,8 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
     if isinstance(mechanism, NoisyCount):
         from labelaudit.kernels import shift
 
-        laplace = isinstance(mechanism, LaplaceProportions) and np.isfinite(mechanism.epsilon)
         start = np.searchsorted(points, 0.0)
-        inside = shift.shift_masses(eta, mechanism.epsilon, laplace, points[start:])
+        inside = shift.shift_masses(eta, mechanism.epsilon, mechanism.continuous, points[start:])
         return np.concatenate([np.zeros(start), inside])
     masses = np.zeros(points.size + 1)
     for sizes, weights in _channel_sizes(eta, mechanism):
@@ -89,13 +88,13 @@ def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> f
         raise ValueError("eta must hold at least one bag, not none")
     if level <= 0 or mechanism.epsilon == 0:
         return 0.0
-    if isinstance(mechanism, LaplaceProportions) and np.isfinite(mechanism.epsilon):
+    if isinstance(mechanism, NoisyCount) and mechanism.continuous:
         return _laplace_quantile(priors, mechanism, level)
     size = _select(priors, mechanism, level)
     return min(float(np.log(size)), mechanism.epsilon)
 
 
-def _laplace_quantile(eta: Floats, mechanism: LaplaceProportions, level: float) -> float:
+def _laplace_quantile(eta: Floats, mechanism: NoisyCount, level: float) -> float:
     """Root of the continuous part of the CDF; what is left of the mass lies at epsilon."""
     from scipy.optimize import brentq
 

@@ -80,6 +80,11 @@ class Mechanism:
 class NoisyCount(Mechanism):
     """The count plus two-sided geometric noise, clipped; infinite epsilon is no noise at all."""
 
+    @property
+    def continuous(self) -> bool:
+        """Whether releases are real numbers rather than points of the grid."""
+        return False
+
     def positions(self, releases: ArrayLike) -> Floats:
         """Releases in count units, checked against what the mechanism can release."""
         k = self.bag_size
@@ -195,9 +200,14 @@ class LaplaceProportions(NoisyCount):
         """Check the parameters."""
         self._check(bag_size=self.bag_size, epsilon=self.epsilon)
 
+    @property
+    def continuous(self) -> bool:
+        """Without noise the release is the count itself."""
+        return math.isfinite(self.epsilon)
+
     def positions(self, releases: ArrayLike) -> Floats:
         """Noisy counts: any real number, or the grid where there is no noise."""
-        if math.isinf(self.epsilon):
+        if not self.continuous:
             return super().positions(releases)
         with np.errstate(over="ignore"):
             return checks.release_vector(releases) * self.bag_size

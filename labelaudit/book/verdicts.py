@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from labelaudit import ledger
+from labelaudit.ledger.html import badge
 
 __all__ = ["Verdicts", "verdicts"]
 
@@ -51,10 +52,10 @@ def verdicts(*ids: str) -> Verdicts:
 
 
 def _as_row(item: ledger.Entry, statement: str) -> str:
-    badge = f'<span class="verdict verdict-{item["verdict"]}">{item["verdict"]}</span>'
     notes = [f"<b>{escape(statement)}</b>", escape(item["evidence"])]
     notes.append(f"<em>Searched:</em> {escape(item['searched'])}.")
     if item["mended"]:
         notes.append(f"<em>Mended:</em> {escape(item['mended'])}")
     text = "".join(f"<p>{note}</p>" for note in notes)
-    return f'<tr><th scope="row"><b>{escape(item["id"])}</b>{badge}</th><td>{text}</td></tr>'
+    head = f"<b>{escape(item['id'])}</b>{badge(item['verdict'])}"
+    return f'<tr><th scope="row">{head}</th><td>{text}</td></tr>'
