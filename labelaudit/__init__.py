@@ -10,7 +10,7 @@ them all.
 [[0.036, 0.214, 0.75]]
 """
 
-from labelaudit import bounds, poisson_binomial, priors
+from labelaudit import bounds, multiclass, poisson_binomial, priors
 from labelaudit.advantage import (
     additive_advantage,
     label_advantage,
@@ -24,6 +24,7 @@ from labelaudit.estimates import (
     expected_advantage,
     high_probability_advantage,
     realised_advantage,
+    sampled_advantage,
 )
 from labelaudit.mechanisms import (
     CountChannel,
@@ -34,6 +35,7 @@ from labelaudit.mechanisms import (
     NoRelease,
     RandomizedResponse,
 )
+from labelaudit.repeated import Repeated
 
 __all__ = [
     "CountChannel",
@@ -44,6 +46,7 @@ __all__ = [
     "Mechanism",
     "NoRelease",
     "RandomizedResponse",
+    "Repeated",
     "additive_advantage",
     "advantage_with_known_mates",
     "bayes_guess",
@@ -52,6 +55,7 @@ __all__ = [
     "high_probability_advantage",
     "label_advantage",
     "likelihood_ratios",
+    "multiclass",
     "multiplicative_advantage",
     "multiplicative_cdf",
     "multiplicative_quantile",
@@ -59,4 +63,5 @@ __all__ = [
     "posterior",
     "priors",
     "realised_advantage",
+    "sampled_advantage",
 ]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from labelaudit import checks
 from labelaudit.attack import TABLE_ENTRIES, likelihood_ratios
 from labelaudit.checks import Floats
-from labelaudit.mechanisms import CountChannel, Mechanism, NoisyCount
+from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.poisson_binomial import leave_one_out
 
 
@@ -64,15 +64,12 @@ def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
 
 def release_laws(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[slice, Floats, Floats]]:
     """P(z | y_i = 1) and P(z | y_i = 0) over all z of a finite channel, some bags at a time."""
-    if not isinstance(mechanism, CountChannel):
-        raise TypeError(
-            f"the exact law of {mechanism!r} is not known: give its channel as a CountChannel"
-        )
-    step = max(1, TABLE_ENTRIES // (mechanism.bag_size * max(mechanism.matrix.shape)))
+    matrix = mechanism.channel().matrix
+    step = max(1, TABLE_ENTRIES // (mechanism.bag_size * max(matrix.shape)))
     for start in range(0, len(eta), step):
         part = slice(start, start + step)
         others = leave_one_out(eta[part])
-        yield part, others @ mechanism.matrix[1:], others @ mechanism.matrix[:-1]
+        yield part, others @ matrix[1:], others @ matrix[:-1]
 
 
 def multiplicative_advantage(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:

@@ -55,10 +55,10 @@ def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> ND
 def _attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, as_ratio: bool) -> Floats:
     """Likelihood ratios or posteriors, by the quickest exact way the mechanism allows."""
     priors = checks.priors(eta, checks.bag_size(mechanism))
-    given = checks.release_vector(releases)
-    if given.size != priors.shape[0]:
+    given = checks.releases(releases, getattr(mechanism, "release_shape", ()))
+    if len(given) != len(priors):
         raise ValueError(
-            f"there must be one release for each bag: {priors.shape[0]} bags, {given.size} releases"
+            f"there must be one release for each bag: {len(priors)} bags, {len(given)} releases"
         )
     if mechanism.epsilon == 0:
         impossible = np.isneginf(_checked_logs(mechanism, given)).all(axis=1)
@@ -79,10 +79,14 @@ def _attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, as_ratio:
         bag = int(np.flatnonzero(impossible)[0])
         ones, zeros = (priors[bag] == 1).sum(), (priors[bag] == 0).sum()
         raise ValueError(
-            f"release {given[bag]:g} of bag {bag} has probability zero under its priors "
+            f"release {_shown(given[bag])} of bag {bag} has probability zero under its priors "
             f"({ones} of them are 1 and {zeros} are 0)"
         )
     return result.reshape(np.shape(eta))
+
+
+def _shown(release: Floats) -> str:
+    return ", ".join(f"{value:g}" for value in np.ravel(release))
 
 
 def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
@@ -117,7 +121,7 @@ def _checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:
     """The mechanism's log likelihoods, refused where a table of its own making does not fit."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.asarray(mechanism.log_likelihood(releases), dtype=np.float64)
-    shape = (releases.size, mechanism.bag_size + 1)
+    shape = (len(releases), mechanism.bag_size + 1)
     name = type(mechanism).__name__
     if logs.shape != shape:
         raise ValueError(

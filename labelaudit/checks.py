@@ -134,11 +134,17 @@ def label_bags(labels: ArrayLike, bag_size: int) -> NDArray[np.int64]:
     return bags(array, bag_size, "labels").astype(np.int64)
 
 
-def release_vector(releases: ArrayLike, name: str = "releases") -> Floats:
-    """`releases` as a vector, one finite number for each bag."""
-    array = numbers(releases, name)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have shape (n_bags,), not {array.shape}")
+def release_vector(values: ArrayLike, name: str = "releases") -> Floats:
+    """`values` as a vector, one finite number for each bag."""
+    return releases(values, (), name)
+
+
+def releases(values: ArrayLike, shape: tuple[int, ...], name: str = "releases") -> Floats:
+    """`values` as finite numbers, so many for each bag as `shape` says."""
+    array = numbers(values, name)
+    if array.ndim != 1 + len(shape) or array.shape[1:] != shape:
+        wanted = ", ".join(["n_bags", *map(str, shape)]) + ("" if shape else ",")
+        raise ValueError(f"{name} must have shape ({wanted}), not {array.shape}")
     _refuse_any(~np.isfinite(array), array, name, "be finite")
     return array
 

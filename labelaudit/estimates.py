@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from labelaudit import checks
 from labelaudit.advantage import additive_advantage
-from labelaudit.attack import bayes_guess
+from labelaudit.attack import bayes_guess, posterior
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism
 from labelaudit.priors import Empirical, Prior
@@ -179,6 +179,39 @@ def realised_advantage(
     gains = (informed.astype(float) - blind).mean(axis=1)
     error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
     return Estimate(float(gains.mean()), error, len(gains), "one release of the given labels")
+
+
+def sampled_advantage(
+    eta: ArrayLike, mechanism: Mechanism, *, draws: int, rng: np.random.Generator
+) -> Estimate:
+    """Mean additive advantage where its sum over releases is out of reach, from drawn releases.
+
+    Labels are drawn from eta and released; E max(posterior, 1 - posterior) less max(eta, 1 - eta)
+    is the advantage, without the noise of the labels themselves. The standard error is over bags,
+    each with the mean of its draws; for a single bag it is over its draws.
+
+    >>> import numpy as np
+    >>> from labelaudit import RandomizedResponse
+    >>> rng = np.random.default_rng(0)
+    >>> sampled_advantage(np.full(10, 0.5), RandomizedResponse(50.0), draws=2, rng=rng).value
+    0.5
+    """
+    priors = checks.priors(eta, checks.bag_size(mechanism))
+    rounds = checks.whole_number(draws, "draws")
+    checks.generator(rng)
+    if len(priors) * rounds < 2:
+        raise ValueError(f"a standard error needs at least 2 bags or draws, not {len(priors)} bags")
+    blind = np.maximum(priors, 1 - priors)
+    gains = []
+    for _ in range(rounds):
+        labels = rng.random(priors.shape) < priors
+        after = posterior(priors, mechanism, mechanism.release(labels, rng))
+        gains.append((np.maximum(after, 1 - after) - blind).mean(axis=1))
+    table = np.array(gains)
+    # The draws of one bag share its priors, so they are not as many bags.
+    values = table.mean(axis=0) if len(priors) > 1 else table[:, 0]
+    error = float(values.std(ddof=1)) / math.sqrt(values.size)
+    return Estimate(float(table.mean()), error, table.size, f"{rounds} releases of drawn labels")
 
 
 def advantage_with_known_mates(

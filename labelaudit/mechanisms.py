@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,11 +29,14 @@ class Mechanism:
     """What every mechanism offers. `epsilon` is infinite where there is no label-DP guarantee.
 
     A mechanism of your own sets `bag_size` and `epsilon` and defines `likelihood` or
-    `log_likelihood`: that is all the attacker needs. `release` and `debias` are yours to add.
+    `log_likelihood`: that is all the attacker needs. `release`, `debias` and, for exact sums over
+    all releases, `channel` are yours to add.
     """
 
     bag_size: int
     epsilon: float
+    # The shape of what is released about one bag: () is one number.
+    release_shape: ClassVar[tuple[int, ...]] = ()
 
     def __init_subclass__(cls) -> None:
         """Refuse a mechanism without a likelihood: each of the two falls back on the other."""
@@ -60,6 +63,12 @@ class Mechanism:
     def debias(self, releases: ArrayLike) -> Floats:
         """Unbiased estimates of the bags' proportions of positive labels."""
         raise self._refuse_debias("it does not say how")
+
+    def channel(self) -> CountChannel:
+        """The whole law of the release given each count, where it can be written as a matrix."""
+        raise TypeError(
+            f"the exact law of {self!r} is not known: give its channel as a CountChannel"
+        )
 
     def _counts(self, labels: ArrayLike) -> NDArray[np.int64]:
         return checks.label_bags(labels, self.bag_size).sum(axis=1)
@@ -116,6 +125,23 @@ class NoisyCount(Mechanism):
             above = np.floor(np.log((1 - uniform) * (1 + q)) / -self.epsilon)
         noisy = counts + np.where(uniform * (1 + q) < q, -below, above)
         return np.clip(noisy, 0, self.bag_size) / self.bag_size
+
+    def channel(self) -> CountChannel:
+        """P(z | s) over the grid z = 0..k; each end holds all the noise beyond it.
+
+        >>> GeometricProportions(bag_size=1, epsilon=math.log(3)).channel().matrix.tolist()
+        [[0.75, 0.25], [0.25, 0.75]]
+        """
+        if self.continuous:
+            return super().channel()
+        counts = np.arange(self.bag_size + 1)
+        distance = np.abs(counts[:, None] - counts)
+        if math.isinf(self.epsilon):
+            return CountChannel((distance == 0).astype(float))
+        q = math.exp(-self.epsilon)
+        inside = np.full(counts.size, -math.expm1(-self.epsilon))
+        inside[[0, -1]] = 1.0
+        return CountChannel(np.exp(-self.epsilon * distance) * inside / (1 + q))
 
     def debias(self, releases: ArrayLike) -> Floats:
         """E[noisy proportion | clipped]: off by 1 / (k (e^epsilon - 1)) at the two ends.
@@ -258,6 +284,10 @@ class NoRelease(Mechanism):
         counts = checks.grid_counts(releases, 1, 0, "be 0, all that NoRelease releases")
         return np.zeros((counts.size, self.bag_size + 1))
 
+    def channel(self) -> CountChannel:
+        """One column of ones."""
+        return CountChannel(np.ones((self.bag_size + 1, 1)))
+
     def debias(self, releases: ArrayLike) -> Floats:
         """Refused."""
         raise self._refuse_debias("it releases nothing")
@@ -319,6 +349,10 @@ class CountChannel(Mechanism):
             columns[here] = np.searchsorted(cumulative[count], uniform[here], side="right")
         last = np.array([np.flatnonzero(row)[-1] for row in self.matrix])
         return np.minimum(columns, last[counts])
+
+    def channel(self) -> CountChannel:
+        """Itself."""
+        return self
 
     def _columns(self, releases: ArrayLike) -> NDArray[np.int64]:
         top = int(self.matrix.shape[1]) - 1

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from labelaudit import checks
 from labelaudit.checks import Floats
@@ -40,6 +41,17 @@ class Beta:
             if value == 0 or math.isinf(value):
                 raise ValueError(f"{name} must be positive and finite, not {value}")
             object.__setattr__(self, name, value)
+
+    @property
+    def mean(self) -> float:
+        """The share of ones."""
+        return self.a / (self.a + self.b)
+
+    def cdf(self, eta: ArrayLike) -> Floats:
+        """The share of priors that are at most eta."""
+        from scipy import special
+
+        return np.asarray(special.betainc(self.a, self.b, np.clip(eta, 0, 1)))
 
     def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent draws."""
@@ -98,6 +110,15 @@ class Empirical:
         values.setflags(write=False)
         object.__setattr__(self, "values", values)
 
+    @property
+    def mean(self) -> float:
+        """The mean prior."""
+        return float(self.values.mean())
+
+    def cdf(self, eta: ArrayLike) -> Floats:
+        """The share of priors that are at most eta."""
+        return np.searchsorted(np.sort(self.values), eta, side="right") / self.values.size
+
     def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent draws, with replacement."""
         return np.asarray(checks.generator(rng).choice(self.values, shape))
@@ -123,8 +144,8 @@ class Empirical:
 def named(name: str) -> Beta:
     """The law a chapter's parameter names: `uniform`, or `beta-a-b` for Beta(a, b).
 
-    The uniform law comes as Beta(1, 1), so that mean and distribution function of every named law
-    follow from its `a` and `b`.
+    The uniform law comes as Beta(1, 1), so that every named law has a mean and a distribution
+    function.
 
     >>> named("beta-2-30"), named("uniform")
     (Beta(a=2.0, b=30.0), Beta(a=1.0, b=1.0))

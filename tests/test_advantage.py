@@ -328,3 +328,15 @@ def test_a_halved_laplace_scale_or_a_lost_member_is_noticed():
     assert abs(right - truth) <= 1e-13
     assert abs(halved - truth) > 1e-3
     assert abs(smaller - truth) > 1e-3
+
+
+def test_laplace_shift_of_a_vanishing_prior_does_not_depend_on_it():
+    # In a bag of one the likelihood ratio of a release has nothing to do with the prior.
+    mechanism = LaplaceProportions(1, 1.0)
+    points = np.array([0.1, 0.5, 0.9])
+    ordinary = multiplicative_cdf([[0.01]], mechanism, points)
+    for prior in (1e-20, 1e-40, 1e-200):
+        vanishing = multiplicative_cdf([[prior]], mechanism, points)
+        # The release then has the law it has at label 0.
+        assert np.allclose(vanishing, multiplicative_cdf([[1e-12]], mechanism, points), atol=1e-9)
+        assert np.abs(vanishing - ordinary).max() < 0.01

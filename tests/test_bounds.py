@@ -201,8 +201,8 @@ def gap_cases():
 def test_the_bound_from_a_gap_in_eta():
     mu, beta, size, gain = np.array([*gap_cases()]).T
     assert np.all(gain <= bounds.gap_bound(mu, beta, size))
-    p, size = 0.4, 30_000
-    mutant = bounds.gap_bound(p * (1 - p), 0.1, size) ** (9 / 3.49)
+    p, size = 0.47, 100_000
+    mutant = bounds.gap_bound(p * (1 - p), 0.03, size) ** 1.2
     assert bounds.independent_advantage(p, size) > mutant > 0
 
 

@@ -16,6 +16,7 @@ from labelaudit.kernels import compiled
 from labelaudit.kernels.count import (
     N_CHUNKS,
     NEGLIGIBLE,
+    TINY,
     count_pmf,
     noisy_law,
 )
@@ -26,12 +27,12 @@ BINS = 1 << RADIX
 
 
 @compiled()
-def padded_pmf(p, c, n, rows):
+def padded_pmf(p, c, n, floor, rows):
     """Law of the count, with one count beyond its window: noise may reach where no label does."""
-    pmf, lo, hi = count_pmf(p, c, n, NEGLIGIBLE, rows)
+    pmf, lo, hi = count_pmf(p, c, n, floor, rows)
     if hi < n:
         hi += 1
-        pmf[hi] = NEGLIGIBLE * NEGLIGIBLE
+        pmf[hi] = max(floor * floor, 0.01 * TINY)
     return pmf, lo, hi
 
 
@@ -42,7 +43,7 @@ def grid_law(p, c, n, q, rows, law, steps, back, share):
     steps[z] is law[z-1] / law[z], back[z] its inverse, and share[z] the mass of release z. Each
     end stands for all releases beyond it, which move every posterior alike.
     """
-    pmf, lo, hi = padded_pmf(p, c, n, rows)
+    pmf, lo, hi = padded_pmf(p, c, n, NEGLIGIBLE, rows)
     noisy_law(pmf, lo, hi, 0.0, q, q, law)
     top = hi - lo
     for z in range(top + 1):

@@ -8,7 +8,7 @@ import numpy as np
 from numba import prange
 
 from labelaudit.kernels import compiled
-from labelaudit.kernels.count import N_CHUNKS
+from labelaudit.kernels.count import N_CHUNKS, TINY
 from labelaudit.kernels.ratio import read_bag
 from labelaudit.kernels.select import grid_law, padded_pmf, sizes_of
 
@@ -160,7 +160,8 @@ def shift_masses(eta, epsilon, laplace, points):
             if n == 0:
                 continue
             if laplace:
-                pmf, lo, hi = padded_pmf(p, c, n, rows)
+                # Laplace noise reaches every count, and an unlikely one can set the shift.
+                pmf, lo, hi = padded_pmf(p, c, n, TINY, rows)
                 _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, masses[chunk])
             else:
                 _grid_bag(p, c, odds, n, epsilon, points, rows, work, masses[chunk])

@@ -1,0 +1,77 @@
+"""Bounds on the advantage: the paper's with their constants, and the book's sharper ones.
+
+Throughout, `bag_size` is the number of people in the whole bag. Where the paper writes a bag of
+k + 1 (Lemma A.2 and after), its k is `bag_size - 1`. `p` is the mean prior and `mu` the mean of
+eta (1 - eta). Arguments broadcast. A bound whose condition fails is infinite: it says nothing.
+Exact values stand beside the bounds where a closed form or a short sum is known.
+"""
+
+from labelaudit.bounds.exact import (
+    debiased_variance,
+    independent_advantage,
+    response_advantage,
+    two_point_advantage,
+)
+from labelaudit.bounds.paper import (
+    LEMMA_CONSTANT,
+    general_form,
+    independent_bernstein_bound,
+    independent_gap_bound,
+    independent_root_bound,
+    individual_form,
+    individual_lemma_bound,
+    label_dp_bound,
+    lemma_bound,
+    multiplicative_tail_bound,
+    tail_chance,
+    tail_threshold,
+)
+from labelaudit.bounds.sharper import (
+    BAG_CONSTANT,
+    BESSEL_CONSTANT,
+    aggregation_bound,
+    bag_bounds,
+    bag_gap_bounds,
+    bag_root_bound,
+    gap_bound,
+    gap_rate,
+    independent_tilted_bound,
+    individual_bound,
+    label_dp_classes_bound,
+    label_dp_half_bound,
+    root_bound,
+    tail_rarity,
+)
+
+__all__ = [
+    "BAG_CONSTANT",
+    "BESSEL_CONSTANT",
+    "LEMMA_CONSTANT",
+    "aggregation_bound",
+    "bag_bounds",
+    "bag_gap_bounds",
+    "bag_root_bound",
+    "debiased_variance",
+    "gap_bound",
+    "gap_rate",
+    "general_form",
+    "independent_advantage",
+    "independent_bernstein_bound",
+    "independent_gap_bound",
+    "independent_root_bound",
+    "independent_tilted_bound",
+    "individual_bound",
+    "individual_form",
+    "individual_lemma_bound",
+    "label_dp_bound",
+    "label_dp_classes_bound",
+    "label_dp_half_bound",
+    "lemma_bound",
+    "multiplicative_tail_bound",
+    "response_advantage",
+    "root_bound",
+    "tail_chance",
+    "tail_rarity",
+    "tail_threshold",
+    "two_point_advantage",
+]

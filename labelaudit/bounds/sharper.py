@@ -1,0 +1,205 @@
+"""Bounds that this book proves (chapter 13), with sharp or explicit constants."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from labelaudit import checks
+from labelaudit.bounds.arguments import at_most, epsilons, members, sizes, spreads
+from labelaudit.bounds.paper import label_dp_bound
+from labelaudit.checks import Floats
+
+# Twice the supremum of sqrt(v) exp(-v) I0(v), 0.4688224 at v = 0.78998, rounded up.
+BESSEL_CONSTANT = 0.93765
+# The supremum of 2 sqrt(V) exp(-(V - 1/4)) I0(V - 1/4) over V >= 1/4, 1.12541 at V = 0.60636,
+# rounded up.
+BAG_CONSTANT = 1.1255
+
+
+def aggregation_bound(mu: ArrayLike, bag_size: ArrayLike) -> Floats:
+    """Sharp bound on EAdv of label proportions: 2 mu exp(-v) I0(v), v = (bag_size - 1) mu.
+
+    No logarithm, no condition; asymptotically exact where every prior is 1/2.
+
+    >>> float(aggregation_bound(0.25, 1))
+    0.5
+    """
+    return individual_bound(mu, mu, bag_size)
+
+
+def individual_bound(mu_i: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
+    """The same for one person, IEAdv <= 2 mu_i exp(-v) I0(v), averaged over the others' features.
+
+    >>> float(individual_bound(0.09, 0.25, 5)).__round__(6)
+    0.083837
+    """
+    from scipy import special
+
+    own, spread = spreads(mu_i, "mu_i"), spreads(mu)
+    return 2 * own * special.ive(0, (sizes(bag_size) - 1) * spread)
+
+
+def root_bound(mu: ArrayLike, bag_size: ArrayLike) -> Floats:
+    """The sharp bound in plain form: EAdv <= 0.93765 sqrt(mu / (bag_size - 1)).
+
+    >>> float(root_bound(0.25, 101)) == BESSEL_CONSTANT / 20
+    True
+    """
+    spread, size = spreads(mu), sizes(bag_size)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(spread == 0, 0.0, BESSEL_CONSTANT * np.sqrt(spread / (size - 1)))
+
+
+def bag_bounds(eta: ArrayLike) -> Floats:
+    """Sharp bound for each member of given bags: 2 mu_i exp(-V_i) I0(V_i), V_i the others' sum.
+
+    Its mean over the last axis bounds f_1 - f_2 of the bag; it replaces the 9 of Lemma A.10.
+
+    >>> bag_bounds([0.5, 0.5]).round(4).tolist()
+    [0.3955, 0.3955]
+    """
+    from scipy import special
+
+    spread = members(eta)
+    spread = spread * (1 - spread)
+    # A difference of sums could dip below zero by rounding, where the bound would stop being one.
+    others = np.maximum(spread.sum(axis=-1, keepdims=True) - spread, 0.0)
+    return 2 * spread * special.ive(0, others)
+
+
+def bag_gap_bounds(eta: ArrayLike) -> Floats:
+    """A bound for each member that falls exponentially when the others are biased as it is.
+
+    max(eta_i, 1 - eta_i) exp(-D_i) max_s Q_i(s): every other prior is tilted by the odds of
+    eta_i, D_i is the divergence this costs, Q_i the tilted law of the others' count.
+
+    >>> bag_gap_bounds([0.1] * 3).round(4).tolist()
+    [0.162, 0.162, 0.162]
+    """
+    from scipy import special
+
+    from labelaudit.poisson_binomial import pmf
+
+    priors = members(eta)
+    result = np.zeros(priors.shape)
+    for i in range(priors.shape[-1]):
+        own, others = priors[..., i], np.delete(priors, i, axis=-1)
+        doubtful = (own > 0) & (own < 1)
+        mine, rest = own[doubtful], others[doubtful]
+        largest = np.maximum(mine, 1 - mine)
+        if rest.shape[-1]:
+            logit = special.logit(rest) - special.logit(mine)[..., None]
+            tilted, untilted = special.expit(logit), special.expit(-logit)
+            cost = special.rel_entr(tilted, rest) + special.rel_entr(untilted, 1 - rest)
+            largest = largest * np.exp(-cost.sum(axis=-1)) * pmf(tilted).max(axis=-1)
+        result[..., i][doubtful] = largest
+    return result
+
+
+def independent_tilted_bound(p: ArrayLike, bag_size: ArrayLike) -> Floats:
+    """`bag_gap_bounds` when every prior is p: max(p, q) (2 sqrt(p q))^(k-1) P(fair count = mode).
+
+    The fair count is that of k - 1 coins. The rate, log(2 sqrt(p q)) a person, is the true one.
+
+    >>> float(independent_tilted_bound(0.5, 9)).__round__(6), math.comb(8, 4) / 2**9
+    (0.136719, 0.13671875)
+    """
+    from scipy import special
+
+    prior, others = checks.probabilities(p, "p"), sizes(bag_size) - 1
+    half = np.floor(others / 2)
+    choose = special.gammaln(others + 1) - special.gammaln(half + 1)
+    choose = choose - special.gammaln(others - half + 1)
+    return np.maximum(prior, 1 - prior) * np.exp(
+        choose + special.xlogy(others / 2, prior) + special.xlog1py(others / 2, -prior)
+    )
+
+
+def gap_rate(beta: ArrayLike) -> Floats:
+    """The rate r(beta) in `gap_bound`: (1 - e^(-h m)) / m, at least 3.84 beta^2.
+
+    h = 1 - (1 + t) e^-t with t the log-odds of 1/2 + beta, and m = 1/4 - beta^2. For a small gap
+    it is about 8 beta^2, as it must be; for beta = 1/2 it is 1.
+
+    >>> gap_rate([0.0, 0.1, 0.5]).round(4).tolist()
+    [0.0, 0.0625, 1.0]
+    """
+    from scipy import special
+
+    gap = at_most(beta, "beta", 0.5)
+    odds = special.logit(0.5 + gap)
+    # gammainc(2, t) is 1 - (1 + t) e^-t without the cancellation at small t.
+    cost = special.gammainc(2, odds)
+    most = 0.25 - gap**2
+    with np.errstate(invalid="ignore"):
+        return np.where(most > 0, -np.expm1(-cost * most) / np.where(most > 0, most, 1), cost)
+
+
+def gap_bound(mu: ArrayLike, beta: ArrayLike, bag_size: ArrayLike) -> Floats:
+    """If |eta - 1/2| >= beta for everyone, EAdv <= exp(-r(beta) mu (bag_size - 1)), r `gap_rate`.
+
+    In plain form, EAdv <= exp(-3.84 mu beta^2 (bag_size - 1)). A gap in eta is needed: with a gap
+    in p alone the advantage can fall as slowly as 1/sqrt(k).
+
+    >>> float(gap_bound(0.09, 0.4, 101)).__round__(4)
+    0.0036
+    """
+    return np.exp(-gap_rate(beta) * spreads(mu) * (sizes(bag_size) - 1))
+
+
+def bag_root_bound(eta: ArrayLike) -> Floats:
+    """For every bag f_1 - f_2 <= 1.1255 sqrt(V) / k, where V is the sum of eta_i (1 - eta_i).
+
+    That is at most 0.5628 / sqrt(k), whatever the priors are.
+
+    >>> float(bag_root_bound([0.5, 0.5, 0.5, 0.5])) == BAG_CONSTANT / 4
+    True
+    """
+    priors = members(eta)
+    return BAG_CONSTANT * np.sqrt((priors * (1 - priors)).sum(axis=-1)) / priors.shape[-1]
+
+
+def tail_rarity(mu: ArrayLike, people: ArrayLike, scale: ArrayLike = 2.0) -> Floats:
+    """Theorem A.9 mended: HPAdv(scale sqrt(mu / k)) of m people in bags of k is at most this.
+
+    exp(-4 m mu (x log x - x + 1)) with x = (scale / 1.1255)^2, and 1 where x <= 1. For the level
+    2 sqrt(mu / k) it is below exp(-5.8 m mu), whatever k is: no factor k + 1 and no condition.
+
+    >>> bool(tail_rarity(0.25, 4) < math.exp(-5.8))
+    True
+    """
+    x = np.maximum(at_most(scale, "scale", 1e100) / BAG_CONSTANT, 1.0) ** 2
+    exponent = x * np.log(x) - x + 1
+    return np.exp(-4 * exponent * spreads(mu) * sizes(people, name="people"))
+
+
+def label_dp_half_bound(epsilon: ArrayLike) -> Floats:
+    """Half of it is enough for binary labels: EAdv <= tanh(epsilon / 2) / 2, attained by RR.
+
+    >>> float(label_dp_half_bound(1.0)).__round__(4)
+    0.2311
+    """
+    return label_dp_bound(epsilon) / 2
+
+
+def label_dp_classes_bound(epsilon: ArrayLike, classes: ArrayLike = math.inf) -> Floats:
+    """For any number of classes EAdv <= tanh(epsilon / 4), the farthest a maximum can move.
+
+    With few classes, 2 <= c < 1 + e^(epsilon / 2), it is the advantage of c-ary randomized
+    response on the uniform prior, which attains it; two classes give `label_dp_half_bound`.
+
+    >>> label_dp_classes_bound(1.0, [2, 3]).round(4).tolist()
+    [0.2311, 0.2449]
+    """
+    level, most = epsilons(epsilon), checks.numbers(classes, "classes")
+    bad = ~((most >= 2) & (most == np.floor(most)))
+    if bad.any():
+        raise ValueError(
+            f"classes must be whole numbers of at least 2, or inf, not {most[bad].flat[0]:g}"
+        )
+    prior = np.maximum(1 / most, 1 / (1 + np.exp(np.minimum(level / 2, 700))))
+    odds = np.exp(-level)
+    return prior * (1 - prior) * (1 - odds) / (prior + (1 - prior) * odds)

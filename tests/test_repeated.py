@@ -1,0 +1,247 @@
+"""The same bags released r times: likelihoods multiply, guarantees add up, nothing else changes."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from cases import BAGS, some_channel
+from scipy import stats
+
+from labelaudit import (
+    CountChannel,
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    NoRelease,
+    RandomizedResponse,
+    Repeated,
+    additive_advantage,
+    advantage_with_known_mates,
+    label_advantage,
+    multiplicative_advantage,
+    multiplicative_quantile,
+    posterior,
+    sampled_advantage,
+)
+
+SMALL = [bag for bag in BAGS if len(bag) <= 4]
+
+
+def kinds(k):
+    noisy = [GeometricProportions(k, 0.7), LabelProportions(k), some_channel(k), NoRelease(k)]
+    return noisy + ([RandomizedResponse(1.2)] if k == 1 else [])
+
+
+def labelled_bags(eta):
+    """Every labelling of a bag with its probability."""
+    for labels in itertools.product((0, 1), repeat=len(eta)):
+        chance = math.prod(p if y else 1 - p for p, y in zip(eta, labels, strict=True))
+        if chance > 0:
+            yield np.array(labels), chance
+
+
+def joint(eta, mechanism, times):
+    """P(y_i = 1, releases) and P(y_i = 0, releases) over all sequences, by brute force."""
+    matrix = mechanism.channel().matrix
+    sequences = list(itertools.product(range(matrix.shape[1]), repeat=times))
+    one, zero = np.zeros((2, len(eta), len(sequences)))
+    for labels, chance in labelled_bags(eta):
+        row = matrix[labels.sum()]
+        law = np.array([math.prod(row[list(sequence)]) for sequence in sequences])
+        one[labels == 1] += chance * law
+        zero[labels == 0] += chance * law
+    return sequences, one, zero
+
+
+def as_release(mechanism, column):
+    grid = isinstance(mechanism, CountChannel | NoRelease)
+    return float(column) if grid else column / mechanism.bag_size
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize("eta", SMALL)
+def test_posterior_and_advantages_agree_with_brute_force(eta, times):
+    for mechanism in kinds(len(eta)):
+        repeated = Repeated(mechanism, times)
+        sequences, one, zero = joint(eta, mechanism, times)
+        possible = np.flatnonzero((one + zero)[0] > 0)
+        expected = one[:, possible] / (one + zero)[:, possible]
+        releases = [[as_release(mechanism, z) for z in sequences[j]] for j in possible]
+        found = posterior(np.tile(eta, (possible.size, 1)), repeated, releases)
+        np.testing.assert_allclose(found, expected.T, atol=1e-12)
+        blind = np.maximum(eta, 1 - np.array(eta))
+        gain = np.maximum(one, zero).sum(axis=1) - blind
+        np.testing.assert_allclose(additive_advantage([eta], repeated)[0], gain, atol=1e-12)
+
+
+@pytest.mark.parametrize("times", [1, 2, 7, 300])
+def test_randomized_response_is_a_binomial_count(times):
+    epsilon = 0.8
+    keep = math.exp(epsilon) / (1 + math.exp(epsilon))
+    ones = stats.binom.pmf(np.arange(times + 1), times, keep)
+    eta = 0.3
+    gain = np.maximum(eta * ones, (1 - eta) * ones[::-1]).sum() - 0.7
+    repeated = Repeated(RandomizedResponse(epsilon), times)
+    assert additive_advantage([eta], repeated)[0] == pytest.approx(max(gain, 0), abs=1e-12)
+    distance = 0.5 * np.abs(ones - ones[::-1]).sum()
+    assert label_advantage([eta], repeated)[0] == pytest.approx(distance, abs=1e-12)
+
+
+def test_once_is_the_mechanism_itself():
+    eta = np.random.default_rng(0).random((50, 8))
+    mechanism = GeometricProportions(8, 1.0)
+    once = Repeated(mechanism, 1)
+    np.testing.assert_allclose(
+        additive_advantage(eta, once), additive_advantage(eta, mechanism), atol=1e-13
+    )
+    labels = (np.random.default_rng(1).random(eta.shape) < eta).astype(int)
+    single = mechanism.release(labels, np.random.default_rng(2))
+    twin = once.release(labels, np.random.default_rng(2))
+    assert twin.shape == (50, 1)
+    np.testing.assert_array_equal(twin[:, 0], single)
+    np.testing.assert_allclose(posterior(eta, once, twin), posterior(eta, mechanism, single))
+
+
+def test_no_noise_and_no_release_repeat_themselves():
+    eta = np.random.default_rng(0).random((20, 6))
+    for mechanism in (LabelProportions(6), NoRelease(6)):
+        more = additive_advantage(eta, Repeated(mechanism, 5))
+        np.testing.assert_allclose(more, additive_advantage(eta, mechanism), atol=1e-12)
+
+
+def test_guarantees_compose_and_bind():
+    rng = np.random.default_rng(3)
+    eta = rng.random((200, 5))
+    for mechanism in (GeometricProportions(5, 0.4), LaplaceProportions(5, 0.4)):
+        repeated = Repeated(mechanism, 3)
+        assert repeated.epsilon == pytest.approx(1.2)
+        releases = repeated.release(rng.random(eta.shape) < eta, rng)
+        shifts = np.abs(multiplicative_advantage(eta, repeated, releases))
+        assert 0.8 < shifts.max() <= 1.2 + 1e-9
+    assert math.isinf(Repeated(LabelProportions(5), 3).epsilon)
+    assert Repeated(NoRelease(5), 3).epsilon == 0
+    thrice = Repeated(GeometricProportions(5, 0.4), 3)
+    assert multiplicative_quantile(eta, thrice, 1.0) == pytest.approx(1.2)
+
+
+def test_more_releases_never_help_less():
+    eta = np.random.default_rng(4).random((40, 4))
+    gains = [additive_advantage(eta, Repeated(GeometricProportions(4, 0.5), r)) for r in (1, 2, 4)]
+    assert (gains[1] >= gains[0] - 1e-12).all() and (gains[2] >= gains[1] - 1e-12).all()
+    assert gains[2].mean() > 1.5 * gains[0].mean()
+
+
+def test_debias_is_the_mean_and_unbiased():
+    mechanism = GeometricProportions(4, 1.0)
+    labels = np.tile([1, 0, 0, 1], (40_000, 1))
+    repeated = Repeated(mechanism, 3)
+    releases = repeated.release(labels, np.random.default_rng(5))
+    estimates = repeated.debias(releases)
+    np.testing.assert_allclose(
+        estimates, np.mean([mechanism.debias(column) for column in releases.T], axis=0)
+    )
+    error = estimates.std() / math.sqrt(estimates.size)
+    # Five standard errors: a false alarm in less than one of a million seeds.
+    assert abs(estimates.mean() - 0.5) < 5 * error
+
+
+@pytest.mark.parametrize("mechanism", [GeometricProportions(6, 0.5), RandomizedResponse(0.9)])
+def test_sampling_agrees_with_the_exact_sum(mechanism):
+    rng = np.random.default_rng(6)
+    eta = rng.random((4000, mechanism.bag_size))
+    repeated = Repeated(mechanism, 3)
+    exact = additive_advantage(eta, repeated).mean()
+    sampled = sampled_advantage(eta, repeated, draws=5, rng=rng)
+    assert sampled.n == 20_000
+    # Four and a half standard errors of the sample: one false alarm in a hundred thousand seeds.
+    assert abs(sampled.value - exact) < 4.5 * sampled.standard_error
+    assert sampled.standard_error < 0.005
+
+
+def test_repeated_laplace_is_attacked_exactly_and_measured_by_sampling():
+    eta = np.array([[0.2, 0.6, 0.5]])
+    repeated = Repeated(LaplaceProportions(3, 0.9), 2)
+    releases = [[0.31, 0.77]]
+    chances = np.zeros((3, 2))
+    for labels, chance in labelled_bags(eta[0]):
+        share = labels.mean()
+        density = math.prod(math.exp(-2.7 * abs(z - share)) for z in releases[0])
+        chances[np.arange(3), labels] += chance * density
+    expected = chances[:, 1] / chances.sum(axis=1)
+    np.testing.assert_allclose(posterior(eta, repeated, releases)[0], expected, atol=1e-13)
+    with pytest.raises(TypeError, match="the exact law of LaplaceProportions"):
+        additive_advantage(eta, repeated)
+    many = np.tile(eta, (2000, 1))
+    twice = sampled_advantage(many, repeated, draws=4, rng=np.random.default_rng(0))
+    once = additive_advantage(eta, LaplaceProportions(3, 0.9)).mean()
+    assert twice.value > once + 3 * twice.standard_error
+
+
+def test_draws_of_a_bag_are_not_as_many_bags():
+    """The error must be that of the value when bags and draws are both drawn again."""
+    repeated = Repeated(LaplaceProportions(2, 3.0), 2)
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng([11, seed])
+        # A bag is either wide open or all but decided, so that bags differ more than draws.
+        eta = np.where(rng.random((40, 1)) < 0.5, 0.5, 0.01) * np.ones((40, 2))
+        found.append(sampled_advantage(eta, repeated, draws=10, rng=rng))
+    spread = np.std([one.value for one in found], ddof=1)
+    # A spread of 60 values is within a third of the truth but once in ten thousand seeds.
+    assert np.mean([one.standard_error for one in found]) == pytest.approx(spread, rel=0.35)
+    alone = sampled_advantage([[0.5, 0.4]], repeated, draws=10, rng=np.random.default_rng(0))
+    assert 0 < alone.standard_error < 0.2
+
+
+def test_known_mates_take_repeated_releases():
+    eta = np.full((30, 3), 0.4)
+    repeated = Repeated(GeometricProportions(3, 0.8), 2)
+    gains = advantage_with_known_mates(eta, repeated, 2, np.random.default_rng(0))
+    alone = additive_advantage([0.4], Repeated(RandomizedResponse(0.8), 2))[0]
+    assert 0 < gains.max() <= alone + 1e-12
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: Repeated(RandomizedResponse(1.0), 0), ValueError, "times must be a whole number"),
+        (lambda: Repeated(RandomizedResponse(1.0), 1.5), TypeError, "times must be a whole number"),
+        (lambda: Repeated("rr", 2), TypeError, "mechanism must be a Mechanism"),
+        (
+            lambda: Repeated(Repeated(RandomizedResponse(1.0), 2), 2),
+            TypeError,
+            r"write Repeated\(RandomizedResponse\(epsilon=1.0\), r\)",
+        ),
+        (
+            lambda: posterior([0.3], Repeated(RandomizedResponse(1.0), 2), [1.0]),
+            ValueError,
+            r"releases must have shape \(n_bags, 2\), not \(1,\)",
+        ),
+        (
+            lambda: posterior([0.3], Repeated(RandomizedResponse(1.0), 2), [[1.0, 0.5]]),
+            ValueError,
+            "releases must be 0 or 1",
+        ),
+        (
+            lambda: posterior([[0.3, 0.1]], Repeated(LabelProportions(2), 2), [[1.0, 0.5]]),
+            ValueError,
+            "release 1, 0.5 of bag 0 has probability zero",
+        ),
+        (
+            lambda: additive_advantage(
+                np.full((1, 30), 0.5), Repeated(GeometricProportions(30, 1.0), 9)
+            ),
+            ValueError,
+            r"211,915,132 outcomes, more than 20,000: .* sampled_advantage",
+        ),
+        (
+            lambda: Repeated(CountChannel(np.eye(2)), 2).debias([[0, 1]]),
+            ValueError,
+            "cannot be debiased",
+        ),
+    ],
+)
+def test_refusals(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
