@@ -1,0 +1,280 @@
+"""Is an estimated eta to be trusted? Calibration, its repair, and the attack put to the test.
+
+An audit computed from an estimate is exact for an attacker who sees the estimate and nothing else
+of the features, provided the estimate is calibrated: among examples with score t a share t has
+label 1. Everything here measures or mends that, on labels that the estimate has not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, logit
+
+from labelaudit import checks
+from labelaudit.advantage import additive_advantage
+from labelaudit.attack import bayes_guess
+from labelaudit.checks import Floats
+from labelaudit.estimates import Estimate
+from labelaudit.learning.partitions import Average, chances_of, drawn_bags
+from labelaudit.mechanisms import Mechanism
+
+# A score of exactly 0 or 1 has infinite log-odds; none is taken further out than this.
+FARTHEST_LOG_ODDS = 15.0
+
+
+def _scored(eta: ArrayLike, labels: ArrayLike, least: int = 1) -> tuple[Floats, NDArray[np.int64]]:
+    """Scores and labels as two vectors of one length."""
+    scores = checks.probabilities(eta)
+    truth = checks.label_bags(np.ravel(labels), 1)[:, 0]
+    if scores.ndim != 1 or np.shape(labels) != scores.shape:
+        raise ValueError(
+            f"eta and labels must be vectors of one length, not of shapes {scores.shape}"
+            f" and {np.shape(labels)}"
+        )
+    if scores.size < least:
+        raise ValueError(f"there must be at least {least} examples, not {scores.size}")
+    return scores, truth
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """Bins of examples with like scores: mean score, share of ones and its standard error.
+
+    `error` is the expected calibration error of these bins. A calibrated estimate does not have
+    an error of 0: chance alone gives `noise` on average.
+    """
+
+    predicted: Floats
+    observed: Floats
+    standard_error: Floats
+    count: NDArray[np.int64]
+
+    @property
+    def error(self) -> float:
+        """Mean distance between score and share of ones, bins weighted by their examples."""
+        return float(np.average(np.abs(self.observed - self.predicted), weights=self.count))
+
+    @property
+    def noise(self) -> float:
+        """About what `error` would be, on average, if the scores were calibrated."""
+        # The mean size of a centred normal variable is sqrt(2 / pi) standard deviations.
+        return float(np.average(math.sqrt(2 / math.pi) * self.standard_error, weights=self.count))
+
+
+def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliability:
+    """The reliability diagram: examples sorted by score, in `bins` groups of like size.
+
+    Equal scores stay together, so there may be fewer groups. The standard error is that of a
+    share of ones whose examples have the scores as their chances.
+
+    >>> diagram = reliability([0.1, 0.1, 0.8, 0.8], [0, 1, 1, 1], bins=2)
+    >>> diagram.observed.tolist(), diagram.count.tolist()
+    ([0.5, 1.0], [2, 2])
+    """
+    scores, truth = _scored(eta, labels)
+    wanted = min(checks.whole_number(bins, "bins"), scores.size)
+    order = np.argsort(scores, kind="stable")
+    starts = order[np.arange(wanted) * scores.size // wanted]
+    edges = np.unique(scores[starts])
+    place = np.searchsorted(edges, scores, side="right") - 1
+    count = np.bincount(place)
+
+    def mean(values: NDArray) -> Floats:
+        return np.bincount(place, values) / count
+
+    spread = mean(scores * (1 - scores))
+    return Reliability(mean(scores), mean(truth), np.sqrt(spread / count), count)
+
+
+def expected_calibration_error(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> float:
+    """ECE over groups of like size: how far shares of ones are from scores, on average.
+
+    >>> expected_calibration_error([0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1])
+    0.0
+    """
+    return reliability(eta, labels, bins=bins).error
+
+
+def brier_score(eta: ArrayLike, labels: ArrayLike) -> float:
+    """Mean squared distance between score and label; the true eta has the least.
+
+    >>> brier_score([0.5, 1.0], [1, 1])
+    0.125
+    """
+    scores, truth = _scored(eta, labels)
+    return float(np.mean((scores - truth) ** 2))
+
+
+def calibration_ratio(eta: ArrayLike, labels: ArrayLike) -> float:
+    """Spiegelhalter's statistic: the Brier score less its mean if eta were true, over its spread.
+
+    Standard normal for a true eta. Large and positive where scores are too sure of themselves,
+    negative where they are not sure enough. Zero where every score is 0, 1/2 or 1 and right.
+
+    >>> calibration_ratio([0.9] * 100, [1] * 50 + [0] * 50).__round__(1)
+    13.3
+    """
+    scores, truth = _scored(eta, labels)
+    excess = float(np.sum((truth - scores) * (1 - 2 * scores)))
+    spread = math.sqrt(np.sum((1 - 2 * scores) ** 2 * scores * (1 - scores)))
+    if excess == 0:
+        return 0.0
+    return excess / spread if spread > 0 else math.copysign(math.inf, excess)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """A map of scores that keeps their order: log-odds times `slope`, plus `shift`.
+
+    The slope is one over the temperature. `Scaling(1.0, 0.0)` changes nothing.
+    """
+
+    slope: float
+    shift: float
+
+    @property
+    def temperature(self) -> float:
+        """Above 1 the scores were too sure of themselves, below 1 not sure enough."""
+        return math.inf if self.slope == 0 else 1 / self.slope
+
+    def __call__(self, eta: ArrayLike) -> Floats:
+        """The scores, mapped."""
+        scores = checks.probabilities(eta)
+        if self == Scaling(1.0, 0.0):
+            return scores
+        return np.asarray(expit(self.slope * _log_odds(scores) + self.shift))
+
+
+def _log_odds(eta: Floats) -> Floats:
+    return np.clip(logit(eta), -FARTHEST_LOG_ODDS, FARTHEST_LOG_ODDS)
+
+
+def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) -> Scaling:
+    """The scaling of log-odds under which held-out labels are likeliest.
+
+    With `shift=False` this is temperature scaling proper; with a shift, Platt's scaling, which
+    also puts the mean right. As there, labels count as slightly less than certain, so that scores
+    that separate them, or labels all alike, have a finite answer. The slope is at least 0.
+
+    >>> sure = [0.01] * 10 + [0.99] * 10
+    >>> scaling = temperature_scale(sure, [0] * 8 + [1] * 2 + [0] * 2 + [1] * 8)
+    >>> scaling([0.01, 0.99]).round(3).tolist()
+    [0.25, 0.75]
+    """
+    scores, truth = _scored(eta, labels)
+    ones = int(truth.sum())
+    high, low = (ones + 1) / (ones + 2), 1 / (truth.size - ones + 2)
+    targets = np.where(truth == 1, high, low)
+    log_odds = _log_odds(scores)
+    constant = np.ones_like(log_odds)
+    columns = (log_odds, constant) if shift else (log_odds,)
+    found = _likeliest(np.column_stack(columns), targets)
+    if found[0] < 0 or np.ptp(log_odds) == 0:
+        # Scores that tell nothing, or the reverse of the truth: the share of ones is all there is.
+        return Scaling(0.0, float(_likeliest(constant[:, None], targets)[0]) if shift else 0.0)
+    return Scaling(float(found[0]), float(found[1]) if shift else 0.0)
+
+
+def _likeliest(design: Floats, targets: Floats) -> Floats:
+    """Coefficients of a logistic regression on soft targets, by Newton's steps with halving."""
+
+    def loss(coefficients: Floats) -> float:
+        z = design @ coefficients
+        return float(np.sum(np.logaddexp(0, z) - targets * z))
+
+    found = np.zeros(design.shape[1])
+    here = loss(found)
+    for _ in range(100):
+        chance = expit(design @ found)
+        gradient = design.T @ (chance - targets)
+        curvature = design.T @ (design * (chance * (1 - chance))[:, None])
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        while (there := loss(found - step)) > here and np.abs(step).max() > 1e-12:
+            step /= 2
+        if np.abs(step).max() <= 1e-10 * (1 + np.abs(found).max()) or there > here:
+            break
+        found, here = found - step, there
+    return found
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What the estimate of eta promises, what the attack does on true labels, and their gap.
+
+    `difference` is realised minus plug-in, with its own standard error: the two share bags and
+    scores, so it is smaller than either's. `warning` says that the audit leans on an estimate
+    that the labels contradict.
+    """
+
+    plug_in: Estimate
+    realised: Estimate
+    difference: Estimate
+
+    @property
+    def ratio(self) -> float:
+        """The difference in standard errors; 0 where the two agree exactly."""
+        value, error = self.difference.value, self.difference.standard_error
+        if value == 0:
+            return 0.0
+        return value / error if error > 0 else math.copysign(math.inf, value)
+
+    @property
+    def warning(self) -> bool:
+        """Whether plug-in and realised advantage differ by more than two standard errors."""
+        return abs(self.ratio) > 2
+
+
+def compare(
+    eta: ArrayLike,
+    labels: ArrayLike,
+    mechanism: Mechanism,
+    *,
+    partitions: int = 20,
+    weights: ArrayLike | None = None,
+    rng: np.random.Generator,
+) -> Comparison:
+    """Plug-in and realised additive advantage over random partitions into bags.
+
+    The plug-in is the mean of `additive_advantage` at `eta`. The realised advantage is the gain in
+    accuracy of the same attacker, who believes `eta`, on the true labels. They agree, but for
+    chance, when `eta` is calibrated, and the estimand is then the advantage over an attacker who
+    sees these scores. `eta` must not have been fitted to these `labels`. Agreement alone does not
+    show calibration: scores far too sure of themselves can give both the same small value, so
+    look at `calibration_ratio` too.
+
+    With `weights` (those of a thinned sample, beside its corrected eta) bags are drawn with
+    replacement in proportion to them. Otherwise each partition leaves out the remainder.
+
+    >>> import numpy as np
+    >>> from labelaudit import RandomizedResponse
+    >>> labels = np.tile([0, 1], 500)
+    >>> honest = compare(np.full(1000, 0.5), labels, RandomizedResponse(1.0),
+    ...                  rng=np.random.default_rng(0))
+    >>> honest.plug_in.value.__round__(3), honest.warning
+    (0.231, False)
+    >>> compare(np.full(1000, 0.9), labels, RandomizedResponse(3.0),
+    ...         rng=np.random.default_rng(0)).warning
+    True
+    """
+    scores, truth = _scored(eta, labels)
+    k = checks.bag_size(mechanism)
+    rounds = checks.whole_number(partitions, "partitions", least=2)
+    checks.generator(rng)
+    if scores.size < 2 * k:
+        raise ValueError(f"two bags of {k} need at least {2 * k} examples, not {scores.size}")
+    chances = chances_of(weights, scores.size)
+    plug_in, realised, difference = (Average(k, scores.size, chances) for _ in range(3))
+    for _ in range(rounds):
+        members = drawn_bags(scores.size, k, chances, rng)
+        priors, held = scores[members], truth[members]
+        promised = additive_advantage(priors, mechanism).mean(axis=1)
+        guessed = bayes_guess(priors, mechanism, mechanism.release(held, rng)) == held
+        gained = (guessed.astype(float) - ((priors >= 0.5) == held)).mean(axis=1)
+        plug_in.add(members, promised)
+        realised.add(members, gained)
+        difference.add(members, gained - promised)
+    return Comparison(plug_in.estimate(), realised.estimate(), difference.estimate())
