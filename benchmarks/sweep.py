@@ -1,0 +1,114 @@
+"""What a sweep costs besides its trainings: the store, the dispatch, the plan; what two gain."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from labelaudit.datasets import Dataset
+from labelaudit.learning import selection, sweep
+from labelaudit.learning.grid import SCALES, Grid
+from labelaudit.learning.store import Record, Store
+
+# All 220 settings of the paper with one learning rate, nine times over: 1,980 runs.
+EMPTY = replace(
+    SCALES["paper"],
+    mechanisms={kind: own for kind, own in SCALES["paper"].mechanisms.items() if kind != "clean"},
+    learning_rates=(1e-3,),
+    trials=9,
+    train_rows=2000,
+)
+BUSY_SECONDS = 0.25
+BUSY = replace(EMPTY, mechanisms={"RR": {"epsilon": [1.0, 2.0]}}, trials=20)
+
+
+def nothing(data: Dataset, configuration: dict[str, Any]) -> dict[str, Any]:
+    """A run without a training, its result as large as a real one's."""
+    point = {"training_loss": 0.61, "validation_loss": 0.62, "auc": 0.71, "log_loss": 0.63}
+    return {
+        **{"auc": 0.7 + configuration["trial"] / 1e3, "log_loss": 0.63, "validation_loss": 0.62},
+        **{"best_epoch": 3, "epochs_run": 5, "dropped": 0, "diverged": None},
+        **{"seconds": 1.0, "cpu_seconds": 1.0},
+        "curve": [{"epoch": epoch, **point} for epoch in range(5)],
+    }
+
+
+def busy(data: Dataset, configuration: dict[str, Any]) -> dict[str, Any]:
+    """A run that keeps one core at work, and nothing else, for a quarter of a CPU-second."""
+    end = time.process_time() + BUSY_SECONDS
+    while time.process_time() < end:
+        pass
+    return nothing(data, configuration)
+
+
+def _row(what: str, value: float, unit: str, limit: float, *, at_most: bool = True) -> dict:
+    met = value <= limit if at_most else value >= limit
+    sign = "<=" if at_most else ">="
+    print(f"{what:48} {value:8.2f} {unit:4} {sign} {limit:g}: {'met' if met else 'MISSED'}")
+    return {"what": what, "value": value, "unit": unit, "limit": limit, "met": met}
+
+
+def _swept(grid: Grid, folder: Path, work: Callable[..., Any], workers: int) -> float:
+    """Seconds from the plan to the last result."""
+    data, store = sweep.load("higgs-like", grid), Store(folder)
+    started = time.perf_counter()
+    sweep.run(sweep.plan(grid, data, store), store, work=work, engine=sweep.local(workers))
+    return time.perf_counter() - started
+
+
+def _overhead(folder: Path) -> dict:
+    # A first small sweep starts the workers, which a real one does once in hours.
+    _swept(replace(EMPTY, trials=1), folder / "warm", nothing, 2)
+    seconds = _swept(EMPTY, folder / "empty", nothing, 2)
+    return _row(
+        f"store and dispatch, {len(EMPTY):,} empty runs", 1e3 * seconds / len(EMPTY), "ms", 5
+    )
+
+
+def _hits(folder: Path) -> dict:
+    """Plan and plot the whole paper grid when every result is there."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    grid = replace(SCALES["paper"], train_rows=2000)
+    data, store = sweep.load("higgs-like", grid), Store(folder / "paper")
+    for one in sweep.configurations(grid, data):
+        store.write(Record(one, data.fingerprint, nothing(data, one)))
+    started = time.perf_counter()
+    plan = sweep.plan(grid, data, store)
+    assert not plan.to_do
+    _plot(selection.select(selection.table(plan.done.values())))
+    return _row(
+        f"all hits: plan and plot {len(grid):,} results", time.perf_counter() - started, "s", 20
+    )
+
+
+def _plot(chosen: Any) -> None:
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots()
+    for _, points in chosen.groupby(["kind", "bag_size"]):
+        axes.errorbar(points["epsilon"], points["auc"], 2 * points["error"])
+    figure.canvas.draw()
+    plt.close(figure)
+
+
+def _speedup(folder: Path) -> dict:
+    _swept(replace(BUSY, trials=2), folder / "start", busy, 2)
+    # Turn and turn about, so that a busy machine slows both.
+    one = two = float("inf")
+    for turn in range(2):
+        one = min(one, _swept(BUSY, folder / f"one-{turn}", busy, 1))
+        two = min(two, _swept(BUSY, folder / f"two-{turn}", busy, 2))
+    return _row("two local workers against one", one / two, "x", 1.5, at_most=False)
+
+
+def run() -> list[dict]:
+    """The whole table."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        return [_overhead(folder), _hits(folder), _speedup(folder)]

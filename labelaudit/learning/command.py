@@ -1,0 +1,234 @@
+"""`labelaudit sweep` and `labelaudit results`."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from labelaudit import datasets
+from labelaudit.datasets.store import data_folder
+from labelaudit.learning.grid import SCALES, Grid, read_grid
+from labelaudit.learning.store import Store, StoreRefusal, verify
+from labelaudit.refusal import Refusal
+
+
+def add_parser(subparsers: Any) -> None:
+    """Both commands."""
+    _add_sweep(subparsers)
+    _add_results(subparsers)
+
+
+def _add_sweep(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "sweep",
+        help="train every mechanism of a grid and keep the results",
+        description="Train with every mechanism, learning rate and trial of a grid, and compute"
+        " each mechanism's advantage. Results are kept as they come: the same command goes on"
+        " where a sweep was stopped.",
+        epilog="On a Slurm array: labelaudit sweep ... --shard $SLURM_ARRAY_TASK_ID/16 with"
+        " --array=1-16. On Dask: --engine dask --address tcp://HOST:8786, workers started with"
+        " --nthreads 1 and OMP_NUM_THREADS=1.",
+    )
+    parser.add_argument("--dataset", required=True, choices=datasets.NAMES)
+    parser.add_argument("--scale", choices=SCALES, help="a grid of the book (default: laptop)")
+    parser.add_argument("--grid", type=Path, metavar="FILE", help="a grid of your own, as YAML")
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
+    parser.add_argument("--engine", choices=["local", "dask"], default="local")
+    parser.add_argument("--address", metavar="URL", help="of the Dask scheduler")
+    parser.add_argument("--workers", type=int, metavar="N", help="local processes (default: cores)")
+    parser.add_argument("--shard", metavar="I/N", help="only the I-th of N equal parts, I from 1")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
+    parser.set_defaults(run=run_sweep)
+
+
+def _add_results(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "results",
+        help="list, export or verify the results of sweeps",
+        description="Without an option, count the results. Two stores are merged by copying one"
+        " into the other.",
+    )
+    parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
+    parser.add_argument("--export", type=Path, metavar="FILE", help="a table, .csv or .parquet")
+    parser.add_argument("--dataset", metavar="NAME", help="only the results of one data set")
+    parser.add_argument("--grid", type=Path, metavar="FILE", help="only the runs of this grid")
+    parser.add_argument("--verify", action="store_true", help="check every file")
+    parser.set_defaults(run=run_results)
+
+
+def run_sweep(arguments: argparse.Namespace) -> int:
+    """Print the plan, then do it."""
+    from labelaudit.learning import advantages, sweep
+
+    shard = _shard(arguments.shard)
+    _check_engine(arguments)
+    grid = _grid(arguments)
+    data = sweep.load(arguments.dataset, grid)
+    store = Store(_folder(arguments))
+    todo = sweep.plan(grid, data, store, shard)
+    # Advantages are few and quick; the first shard computes them for all.
+    audits = advantages.plan(grid, data, store) if shard[0] == 1 else None
+    workers = arguments.workers or sweep.cores()
+    _print_plan(todo, audits, workers if arguments.engine == "local" else None, store)
+    if arguments.dry_run:
+        return 0
+
+    def engine() -> Any:
+        if arguments.engine == "dask":
+            return sweep.dask(arguments.address)
+        return sweep.local(workers)
+
+    if todo.to_do:
+        sweep.run(todo, store, engine=engine(), progress=True)
+    if audits is not None and audits.to_do:
+        print("computing advantages", file=sys.stderr)
+        advantages.run(audits, store, engine=engine(), progress=True)
+    print(f"all {len(todo.runs):,} results are in {store.folder}")
+    return 0
+
+
+def _print_plan(todo: Any, audits: Any, workers: int | None, store: Store) -> None:
+    seconds, origin = todo.seconds()
+    print(f"{todo.data.name}: {todo.data.description}, fingerprint {todo.data.fingerprint[:12]}")
+    print(f"store: {store.folder}")
+    print(f"runs: {len(todo.runs):,}, done: {len(todo.done):,}, to do: {len(todo.to_do):,}")
+    for path in todo.damaged + (audits.damaged if audits else ()):
+        print(f"damaged, to be set aside and run again: {path}")
+    sizes = sorted({one["settings"]["batch_size"] for one in todo.runs.values()})
+    if len(sizes) > 1:
+        raised = ", ".join(map(str, sizes[1:]))
+        print(f"batches of {sizes[0]}, larger where one must hold a larger bag: {raised}")
+    if audits is not None:
+        print(f"advantages: {len(audits.runs):,}, to do: {len(audits.to_do):,}")
+    if todo.to_do:
+        on = f", {_duration(seconds / workers)} on {workers} local workers" if workers else ""
+        print(f"estimated time: {_duration(seconds)} of CPU{on} ({origin})", flush=True)
+
+
+def _duration(seconds: float) -> str:
+    """Two figures are all an estimate deserves.
+
+    >>> _duration(42), _duration(600), _duration(86400)
+    ('42 s', '10 min', '24 h')
+    """
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= 1.5 * size:
+            return (
+                f"{seconds / size:.2g} {unit}"
+                if seconds < 99 * size
+                else f"{seconds / size:,.0f} {unit}"
+            )
+    return f"{seconds:.2g} s"
+
+
+def run_results(arguments: argparse.Namespace) -> int:
+    """Count, export or verify."""
+    store = Store(_folder(arguments))
+    if not store.folder.is_dir():
+        raise StoreRefusal(f"there is no store at {store.folder}; labelaudit sweep makes one")
+    if arguments.verify:
+        sound, wrong = verify(store)
+        print(f"{sound:,} results are sound, {len(wrong):,} are not")
+        for line in wrong:
+            print(line, file=sys.stderr)
+        return 1 if wrong else 0
+    from labelaudit.learning.selection import table
+
+    records = list(_records(store, arguments))
+    if arguments.export is None:
+        _list(records)
+        return 0
+    suffix = arguments.export.suffix
+    if suffix not in (".csv", ".parquet"):
+        raise Refusal(f"--export must end in .csv or .parquet, not {arguments.export.name!r}")
+    frame = table(records)
+    if suffix == ".csv":
+        frame.to_csv(arguments.export, index=False, float_format="%.7g")
+    else:
+        frame.to_parquet(arguments.export, index=False)
+    print(f"{len(frame):,} rows written to {arguments.export}")
+    return 0
+
+
+def _records(store: Store, arguments: argparse.Namespace) -> Any:
+    names = set(store) if arguments.grid is None else _keys_of_grid(store, arguments)
+    for name in sorted(names):
+        try:
+            record = store.read(name)
+        except StoreRefusal as refusal:
+            print(f"left out: {refusal}", file=sys.stderr)
+            continue
+        if record is not None and arguments.dataset in (None, record.configuration["dataset"]):
+            yield record
+
+
+def _keys_of_grid(store: Store, arguments: argparse.Namespace) -> set[str]:
+    """The keys of a grid's runs on one data set, or on each that the store has results of."""
+    from labelaudit.learning import advantages, sweep
+    from labelaudit.learning.store import key
+
+    grid, keys = read_grid(arguments.grid), set()
+    for name in _datasets(store) if arguments.dataset is None else [arguments.dataset]:
+        data = sweep.load(name, grid)
+        own = grid.for_data(name)
+        each = [*sweep.configurations(own, data), *advantages.configurations(own, data)]
+        keys |= {key(one, data.fingerprint) for one in each}
+    return keys
+
+
+def _datasets(store: Store) -> set[str]:
+    found = set()
+    for name in store:
+        with contextlib.suppress(StoreRefusal):
+            if (record := store.read(name)) is not None:
+                found.add(record.configuration["dataset"])
+    return found
+
+
+def _list(records: list[Any]) -> None:
+    counts: dict[tuple[str, str, str], int] = {}
+    for record in records:
+        one = record.configuration
+        name = (one["dataset"], one["task"], one["mechanism"]["kind"])
+        counts[name] = counts.get(name, 0) + 1
+    for (dataset, task, kind), count in sorted(counts.items()):
+        print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
+    print(f"{len(records):,} results")
+
+
+def _grid(arguments: argparse.Namespace) -> Grid:
+    if arguments.grid is None:
+        return SCALES[arguments.scale or "laptop"]
+    if arguments.scale is not None:
+        raise Refusal("--scale and --grid exclude one another: a scale is a grid")
+    return read_grid(arguments.grid)
+
+
+def _folder(arguments: argparse.Namespace) -> Path:
+    return arguments.store or data_folder() / "results"
+
+
+def _check_engine(arguments: argparse.Namespace) -> None:
+    if (arguments.engine == "dask") != (arguments.address is not None):
+        raise Refusal("--engine dask and --address go together: --address tcp://HOST:8786")
+    if arguments.workers is not None and arguments.workers < 1:
+        raise Refusal(f"--workers must be at least 1, not {arguments.workers}")
+
+
+def _shard(text: str | None) -> tuple[int, int]:
+    """The part and the number of parts.
+
+    >>> _shard("3/16"), _shard(None)
+    ((3, 16), (1, 1))
+    """
+    if text is None:
+        return 1, 1
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    part, parts = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not 1 <= part <= parts:
+        raise Refusal(f"--shard must be I/N with I from 1 to N, such as 3/16, not {text!r}")
+    return part, parts

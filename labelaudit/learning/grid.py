@@ -1,0 +1,239 @@
+"""Which runs a sweep consists of: mechanisms, learning rates and trials, from a scale or a file.
+
+A grid file is YAML, and what it leaves out is as in the scale `laptop`:
+
+    seed: 2023
+    trials: 3
+    train_rows: 40000
+    learning_rates: [1.0e-4, 1.0e-3]
+    mechanisms:
+      clean: {}
+      RR: {epsilon: [0.5, 1, 2]}
+      LLP: {bag_size: [1, 8]}
+      LLP+Geom: {bag_size: [2, 8], epsilon: [0.5, 1, 2]}
+    training: {epochs: 3, batch_size: 512}
+    eta: {epochs: 10}               # what differs from ETA for the network that estimates eta
+    datasets:                       # what differs for one data set
+      kdd12: {training: {epochs: 2}}
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from labelaudit import checks
+from labelaudit.datasets import NAMES
+from labelaudit.mechanisms import (
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    Mechanism,
+    RandomizedResponse,
+)
+from labelaudit.refusal import Refusal
+
+# The parameters that name a mechanism of each kind; `clean` trains on the labels themselves.
+KINDS: dict[str, tuple[type[Mechanism] | None, tuple[str, ...]]] = {
+    "clean": (None, ()),
+    "RR": (RandomizedResponse, ("epsilon",)),
+    "LLP": (LabelProportions, ("bag_size",)),
+    "LLP+Lap": (LaplaceProportions, ("bag_size", "epsilon")),
+    "LLP+Geom": (GeometricProportions, ("bag_size", "epsilon")),
+}
+
+# How the network that estimates eta differs from the trainings: an audit needs a good one, however
+# short the trainings are. Twelve epochs are the most; it stops when its validation loss does.
+ETA = {"learning_rate": 1e-3, "batch_size": 256, "epochs": 12}
+
+
+class GridRefusal(Refusal):
+    """A grid that cannot be run; the message names the entry and what is allowed."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every mechanism with every learning rate, in every trial.
+
+    Trial t has the seed `seed + t` whatever the mechanism: initial weights are then the same, and
+    for mechanisms of one bag size bags and shuffling too, so mechanisms can be compared trial by
+    trial; and all learning rates of a trial see one and the same release. Other bag sizes make
+    other bags, and a pair of them shares less of its noise.
+    """
+
+    mechanisms: Mapping[str, Mapping[str, list[Any]]]
+    learning_rates: tuple[float, ...]
+    trials: int
+    seed: int = 2023
+    train_rows: int | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+    eta: Mapping[str, Any] = field(default_factory=dict)
+    datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse anything that could not be run, before anything is."""
+        try:
+            for name in ("mechanisms", "training", "eta", "datasets"):
+                _mapping(getattr(self, name), name)
+            rates = _numbers(self.learning_rates, "learning_rates")
+            rates = [checks.real_number(rate, "a learning rate", 0, 100) for rate in rates]
+            if 0 in rates:
+                raise ValueError("a learning rate must be above 0")
+            checks.whole_number(self.trials, "trials")
+            checks.whole_number(self.seed, "seed", least=0)
+            if self.train_rows is not None:
+                checks.whole_number(self.train_rows, "train_rows")
+            object.__setattr__(self, "learning_rates", tuple(dict.fromkeys(rates)))
+            if not list(self.each()):
+                raise ValueError("mechanisms names none")
+            for name in self.datasets:
+                if name not in NAMES:
+                    raise ValueError(_unknown({name}, set(NAMES), "datasets"))
+                self.for_data(name)
+        except (ValueError, TypeError) as error:
+            raise GridRefusal(f"the grid cannot be run: {error}") from None
+
+    def __len__(self) -> int:
+        """How many runs."""
+        return len(list(self.each())) * len(self.learning_rates) * self.trials
+
+    def each(self) -> Iterator[dict[str, Any]]:
+        """Every mechanism as its plain description, once."""
+        seen = set()
+        for kind, parameters in self.mechanisms.items():
+            for one in _described(kind, parameters):
+                if (name := tuple(one.items())) not in seen:
+                    seen.add(name)
+                    yield one
+
+    def for_data(self, name: str) -> Grid:
+        """The grid as it is for one data set."""
+        where = f"datasets: {name}"
+        own = dict(_mapping(self.datasets.get(name, {}), where))
+        if unknown := own.keys() - (_FIELDS - {"datasets"}):
+            raise ValueError(_unknown(unknown, _FIELDS - {"datasets"}, where))
+        for part in ("training", "eta"):
+            changed = _mapping(own.get(part, {}), f"{where}: {part}")
+            own[part] = {**getattr(self, part), **changed}
+        return replace(self, datasets={}, **own)
+
+
+_FIELDS = set(Grid.__dataclass_fields__)
+
+
+def read_grid(path: str | Path) -> Grid:
+    """A grid from a YAML file."""
+    import yaml
+
+    try:
+        held = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise GridRefusal(f"cannot read the grid {path}: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise GridRefusal(f"the grid {path} is not YAML: {error}") from None
+    if not isinstance(held, dict):
+        raise GridRefusal(f"the grid {path} must be a mapping such as trials: 3, not {held!r}")
+    if unknown := held.keys() - _FIELDS:
+        raise GridRefusal(_unknown(unknown, _FIELDS, str(path)))
+    return replace(SCALES["laptop"], **held)
+
+
+def mechanism(described: Mapping[str, Any]) -> Mechanism | None:
+    """The mechanism of a description, or None for clean labels.
+
+    >>> mechanism({"kind": "LLP+Geom", "bag_size": 2, "epsilon": 1.0})
+    GeometricProportions(bag_size=2, epsilon=1.0)
+    """
+    parameters = dict(described)
+    make, _ = KINDS[parameters.pop("kind")]
+    return None if make is None else make(**parameters)
+
+
+def _described(kind: str, parameters: Any) -> Iterator[dict[str, Any]]:
+    """Descriptions of every combination of a kind's parameters, each of them tried out."""
+    if kind not in KINDS:
+        raise ValueError(f"mechanism {kind!r} is unknown; there are {', '.join(KINDS)}")
+    make, names = KINDS[kind]
+    given = {} if parameters is None else parameters
+    if not isinstance(given, Mapping) or set(given) != set(names):
+        wanted = ", ".join(f"{name}: [...]" for name in names)
+        raise ValueError(f"mechanism {kind} takes {{{wanted}}}, not {parameters!r}")
+    lists = [_numbers(given[name], f"{kind} {name}") for name in names]
+    for values in itertools.product(*lists):
+        one = dict(zip(names, values, strict=True))
+        if make is not None:
+            try:
+                made = make(**one)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"mechanism {kind}: {error}") from None
+            if made.epsilon == 0:
+                raise ValueError(f"mechanism {kind}: at epsilon 0 there is nothing to learn from")
+            one = {name: getattr(made, name) for name in names}
+        yield {"kind": kind, **one}
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name} must be a mapping of names to values, not {value!r}")
+    return value
+
+
+def _numbers(values: Any, name: str) -> list[Any]:
+    """A list of numbers; YAML reads 1e-4 as text, which is forgiven."""
+    if not isinstance(values, (list, tuple)) or not values:
+        raise ValueError(f"{name} must be a list of numbers, not {values!r}")
+    return [_number(value) for value in values]
+
+
+def _number(value: Any) -> Any:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _unknown(names: set[str], allowed: set[str], where: str) -> str:
+    return f"{where}: {min(map(str, names))!r} is unknown; there are {', '.join(sorted(allowed))}"
+
+
+def _all_kinds(
+    epsilons: list[float], bag_sizes: list[int], pairs: tuple[list[float], list[int]]
+) -> dict[str, dict[str, list[Any]]]:
+    both: dict[str, list[Any]] = {"epsilon": pairs[0], "bag_size": pairs[1]}
+    own: dict[str, dict[str, list[Any]]] = {
+        "RR": {"epsilon": epsilons},
+        "LLP": {"bag_size": bag_sizes},
+    }
+    return {"clean": {}, **own, "LLP+Lap": both, "LLP+Geom": both}
+
+
+EPSILONS = [2.0**power for power in range(-4, 6)]
+BAG_SIZES = [2**power for power in range(10)]
+# What chapter 12 runs at each scale; `paper` takes all rows there are.
+# The paper's grid (appendix C), as printed: its list of learning rates seems to have lost 5e-5.
+# It gives no batch size, number of epochs or stopping rule; those here are the book's own.
+SCALES = {
+    "smoke": Grid(
+        mechanisms=_all_kinds([0.5, 4.0], [1, 4], pairs=([1.0, 4.0], [2])),
+        learning_rates=(1e-3,),
+        trials=2,
+        train_rows=600,
+        training={"epochs": 1, "batch_size": 256},
+    ),
+    "laptop": Grid(
+        mechanisms=_all_kinds(EPSILONS[2:8], BAG_SIZES[:5], pairs=([0.5, 1.0, 4.0], [2, 8])),
+        learning_rates=(1e-3, 5e-3),
+        trials=3,
+        train_rows=16_000,
+        training={"epochs": 2, "batch_size": 256},
+    ),
+    "paper": Grid(
+        mechanisms=_all_kinds(EPSILONS, BAG_SIZES, pairs=(EPSILONS, BAG_SIZES)),
+        learning_rates=(1e-6, 5e-6, 1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2),
+        trials=10,
+        training={"epochs": 20, "batch_size": 1024},
+    ),
+}

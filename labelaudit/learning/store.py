@@ -1,0 +1,202 @@
+"""Results that are found by what made them: one small file per run, written in one step.
+
+A result's name is the sha256 of its configuration, the fingerprint of its data and `SCHEMA`, so a
+changed configuration, data set or code never finds an old result. A file appears complete or not
+at all; any number of sweeps may write to one folder, on a shared file system too, and two stores
+are merged by copying one into the other.
+
+    store.json                 {"schema": 1}
+    4f/4f21...c9.json          configuration, data, result, what made it, and a checksum of all
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labelaudit.refusal import Refusal
+
+# Raise it whenever the same configuration would give another result, or a record has a new layout.
+SCHEMA = 1
+
+
+class StoreRefusal(Refusal):
+    """The store cannot be used as it is; the message says which file and what to do."""
+
+    status = 1
+
+
+class Damaged(StoreRefusal):
+    """A result file that is not, byte for byte, what was written."""
+
+
+def canonical(value: Any) -> str:
+    """JSON that does not depend on the order of keys; not-a-number and infinity are kept.
+
+    >>> canonical({"b": 1.0, "a": [True, None]})
+    '{"a":[true,null],"b":1.0}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def key(configuration: Mapping[str, Any], data: str, schema: int = SCHEMA) -> str:
+    """The name of a result: a digest of the configuration, the data's fingerprint, the schema.
+
+    >>> key({"seed": 1}, "abc")[:8], key({"seed": 2}, "abc")[:8]
+    ('cdce0b5d', '48ce15e4')
+    """
+    made_by = {"configuration": configuration, "data": data, "schema": schema}
+    return hashlib.sha256(canonical(made_by).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Record:
+    """A result and what made it."""
+
+    configuration: dict[str, Any]
+    data: str
+    result: dict[str, Any]
+    made: dict[str, Any] = field(default_factory=dict)
+    schema: int = SCHEMA
+
+    @property
+    def key(self) -> str:
+        """The record's name."""
+        return key(self.configuration, self.data, self.schema)
+
+
+class Store:
+    """A folder of results. Nothing is created before the first write."""
+
+    def __init__(self, folder: str | Path) -> None:
+        """Refuse a folder whose results were written by a newer version of this package."""
+        self.folder = Path(folder)
+        self._marker = self.folder / "store.json"
+        try:
+            schema = json.loads(self._marker.read_text(encoding="utf-8"))["schema"]
+        except FileNotFoundError:
+            return
+        except (ValueError, KeyError, TypeError):
+            raise StoreRefusal(f"{self._marker} is damaged; remove it, results are kept") from None
+        _refuse_newer(schema, self.folder)
+
+    def path(self, name: str) -> Path:
+        """Where the result of that key is, or would be."""
+        return self.folder / name[:2] / f"{name}.json"
+
+    def __contains__(self, name: str) -> bool:
+        """Whether there is a file for this key; it may be damaged."""
+        return self.path(name).exists()
+
+    def __iter__(self) -> Iterator[str]:
+        """The keys of all files, in order."""
+        for path in sorted(self.folder.glob("[0-9a-f][0-9a-f]/*.json")):
+            if not path.name.startswith("."):
+                yield path.stem
+
+    def read(self, name: str) -> Record | None:
+        """One record, checked; None where there is no file."""
+        path = self.path(name)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError:
+            raise _damaged(path, "is not text") from None
+        try:
+            held = json.loads(text)
+            digest = held.pop("sha256")
+            schema = held["schema"]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise _damaged(path, "is cut short or no result") from None
+        _refuse_newer(schema, path)
+        if digest != hashlib.sha256(canonical(held).encode()).hexdigest():
+            raise _damaged(path, "does not match its checksum")
+        record = Record(**held)
+        if record.key != name:
+            raise _damaged(path, f"holds the result {record.key[:12]}")
+        return record
+
+    def write(self, record: Record) -> str:
+        """Keep a record and give its key. An earlier result of the same key stays as it is."""
+        name = record.key
+        if name not in self:
+            held = {
+                "configuration": record.configuration,
+                "data": record.data,
+                "result": record.result,
+                "made": record.made,
+                "schema": record.schema,
+            }
+            held["sha256"] = hashlib.sha256(canonical(held).encode()).hexdigest()
+            if not self._marker.exists():
+                self._put(self._marker, canonical({"schema": SCHEMA}))
+            self._put(self.path(name), canonical(held))
+        return name
+
+    def set_aside(self, name: str) -> Path | None:
+        """Rename a damaged file, so that its run is done again and nothing is thrown away.
+
+        The new name holds a digest of what the file holds, so one damaged file never replaces
+        another. None where the file is sound or gone: another sweep was quicker.
+        """
+        path = self.path(name)
+        try:
+            self.read(name)
+        except Damaged:
+            with contextlib.suppress(FileNotFoundError):
+                digest = hashlib.sha256(path.read_bytes()).hexdigest()
+                aside = path.with_suffix(f".{digest[:12]}.damaged")
+                os.replace(path, aside)
+                return aside
+        return None
+
+    def _put(self, path: Path, text: str) -> None:
+        """Write beside, then rename: a reader, or a crash, sees all of the file or none of it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        writer = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
+        temporary = path.with_name(f".{path.name}.{writer}")
+        try:
+            with open(temporary, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise StoreRefusal(
+                f"cannot write to {self.folder} ({error.strerror or error}); every result stored so"
+                " far is safe, and the same command goes on from there"
+            ) from error
+
+
+def verify(store: Store) -> tuple[int, list[str]]:
+    """How many results are sound, and a line for each file that is not."""
+    sound, wrong = 0, []
+    for name in store:
+        try:
+            store.read(name)
+            sound += 1
+        except StoreRefusal as refusal:
+            wrong.append(str(refusal))
+    return sound, wrong
+
+
+def _refuse_newer(schema: Any, where: Path) -> None:
+    if not isinstance(schema, int) or schema > SCHEMA:
+        raise StoreRefusal(
+            f"{where} was written by a newer version of labelaudit (schema {schema}, this one reads"
+            f" up to {SCHEMA}); update the package, or choose another folder with --store"
+        )
+
+
+def _damaged(path: Path, what: str) -> Damaged:
+    return Damaged(f"{path} {what}; the next sweep sets it aside and runs it again")

@@ -1,0 +1,314 @@
+"""A sweep: every run of a grid that the store does not hold yet, here or on a cluster.
+
+The process that sweeps hands out runs and writes their results; a worker only trains, so it needs
+the data but not the store. joblib does the handing out: local processes, an existing Dask
+cluster, or whatever `joblib.parallel_config` is in force.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import joblib
+
+from labelaudit import datasets
+from labelaudit.datasets import Dataset
+from labelaudit.learning import grid as grids
+from labelaudit.learning.engines import cores, dask, deaths, local
+from labelaudit.learning.grid import Grid, GridRefusal
+from labelaudit.learning.store import Damaged, Record, Store, key
+from labelaudit.refusal import Refusal
+
+__all__ = [
+    "GUESSED_SECONDS",
+    "Plan",
+    "SweepFailed",
+    "compare",
+    "configurations",
+    "cores",
+    "dask",
+    "load",
+    "local",
+    "plan",
+    "run",
+    "settings_of",
+    "train_once",
+]
+
+Configuration = dict[str, Any]
+Work = Callable[[Dataset, Configuration], dict[str, Any]]
+
+# Seconds for a row and an epoch on one core of a laptop, for want of runs in the store.
+GUESSED_SECONDS = 3e-5
+VERSIONS = ("labelaudit", "numpy", "torch")
+MEASURED = (
+    *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run"),
+    *("dropped", "diverged", "seconds", "curve"),
+)
+
+
+class SweepFailed(Refusal):
+    """Some runs failed or the workers are gone; what was finished is stored."""
+
+    status = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep has to do: its runs by key, the records there are, the damaged files."""
+
+    data: Dataset
+    train_rows: int | None
+    runs: dict[str, Configuration]
+    done: dict[str, Record]
+    damaged: tuple[Path, ...] = ()
+
+    @property
+    def to_do(self) -> list[str]:
+        """Keys of the runs without a result."""
+        return [name for name in self.runs if name not in self.done]
+
+    def seconds(self) -> tuple[float, str]:
+        """CPU-seconds of what is to do, and where the estimate comes from."""
+        rows = len(self.data.train)
+        todo = [_epochs(self.runs[name]) * rows for name in self.to_do]
+        known = [record for record in self.done.values() if record.result.get("cpu_seconds")]
+        if not known:
+            return GUESSED_SECONDS * sum(todo), "a guess: no run of this grid is in the store"
+        work = sum(_epochs(record.configuration) * rows for record in known)
+        rate = sum(record.result["cpu_seconds"] for record in known) / work
+        return rate * sum(todo), f"from {len(known):,} runs in the store"
+
+
+def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1)) -> Plan:
+    """Compare a grid with the store, and change nothing in it. Damaged results are planned again.
+
+    `shard` (i, n) is the i-th of n parts, equal in size whatever has been done already.
+    """
+    own = grid.for_data(data.name)
+    runs = {key(one, data.fingerprint): one for one in configurations(own, data)}
+    part, parts = shard
+    names = sorted(runs)[part - 1 :: parts]
+    return compare({name: runs[name] for name in names}, data, own.train_rows, store)
+
+
+def compare(
+    runs: dict[str, Configuration], data: Dataset, train_rows: int | None, store: Store
+) -> Plan:
+    """The plan of given runs: those in the store, those to do, those whose file was damaged."""
+    done, damaged = {}, []
+    for name in runs:
+        try:
+            record = store.read(name)
+        except Damaged:
+            damaged.append(store.path(name))
+        else:
+            if record is not None:
+                done[name] = record
+    return Plan(data, train_rows, runs, done, tuple(damaged))
+
+
+def load(name: str, grid: Grid) -> Dataset:
+    """The data set that a grid is run on, with as many training rows as it says."""
+    return datasets.load(name, train_rows=grid.for_data(name).train_rows)
+
+
+def configurations(grid: Grid, data: Dataset) -> Iterator[Configuration]:
+    """Every run as plain JSON values: mechanism, all settings of the training, trial and seed.
+
+    A batch holds at least one bag, whatever the grid says.
+    """
+    settings = [settings_of(grid, data, learning_rate=rate) for rate in grid.learning_rates]
+    for mechanism in grid.each():
+        bag_size = mechanism.get("bag_size", 1)
+        _refuse_large_bags(bag_size, len(data.train), settings[0])
+        for one in settings:
+            for trial in range(grid.trials):
+                yield {
+                    "task": "train",
+                    "dataset": data.name,
+                    "mechanism": mechanism,
+                    # The published run has bags of 512 in a grid of batches of 256.
+                    "settings": {**one, "batch_size": max(one["batch_size"], bag_size)},
+                    "trial": trial,
+                    "seed": grid.seed + trial,
+                }
+
+
+def _refuse_large_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) -> None:
+    """Refuse bags too few to train on some and hold out others."""
+    if bag_size > rows:
+        raise GridRefusal(
+            f"bag_size must be at most the number of training rows, {rows:,}, not {bag_size}"
+        )
+    if settings["validation"] and rows // bag_size < 2:
+        raise GridRefusal(
+            f"bag_size {bag_size} leaves too few bags: {rows:,} training rows make one,"
+            " and one more is needed for validation"
+        )
+
+
+def settings_of(grid: Grid, data: Dataset, **others: Any) -> dict[str, Any]:
+    """Every setting of a training, those that the grid does not mention too.
+
+    The model is the paper's for Higgs and KDD12 and for their stand-ins, a small one for a table.
+    """
+    from labelaudit.learning.settings import Settings
+
+    models = {"higgs": "higgs", "kdd12": "kdd12"}
+    model = models.get(data.name.removesuffix("-like"), "small")
+    chosen = {"model": model, "buckets": data.buckets, **grid.training, **others}
+    try:
+        return asdict(Settings(**chosen))
+    except (TypeError, ValueError) as error:
+        raise GridRefusal(f"the grid's training cannot be run: {error}") from None
+
+
+def train_once(data: Dataset, configuration: Configuration) -> dict[str, Any]:
+    """One training, as the store keeps it."""
+    from labelaudit.learning.training import Settings, train
+
+    started = time.process_time()
+    with warnings.catch_warnings():
+        # That a run diverged is part of its result.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        outcome = train(
+            data.train,
+            grids.mechanism(configuration["mechanism"]),
+            Settings(**configuration["settings"]),
+            seed=configuration["seed"],
+            test=data.test,
+        )
+    measured = {name: getattr(outcome, name) for name in MEASURED}
+    return measured | {"cpu_seconds": time.process_time() - started}
+
+
+def run(
+    todo: Plan,
+    store: Store,
+    *,
+    work: Work = train_once,
+    engine: contextlib.AbstractContextManager[Any] | None = None,
+    progress: bool = False,
+) -> list[Record]:
+    """Do what is to do, store each result as it comes, and give all records of the plan.
+
+    The order is random. So the time left is estimated from runs like those to come, half a grid
+    already shows all of it, and two sweeps on one store seldom do the same run at once. Without
+    an `engine`, joblib's configuration in force decides where the runs take place.
+    """
+    for path in todo.damaged:
+        store.set_aside(path.stem)
+    order = todo.to_do
+    random.shuffle(order)
+    records, failed = dict(todo.done), list[str]()
+    bar = _bar(len(todo.runs), len(todo.done), progress)
+    with bar, engine or contextlib.nullcontext():
+        try:
+            for name, answer in _answers(todo, order, store, work):
+                if "error" in answer:
+                    failed.append(f"{_named(todo.runs[name])}: {answer['error']}")
+                else:
+                    record = Record(todo.runs[name], todo.data.fingerprint, **answer)
+                    store.write(record)
+                    records[name] = record
+                bar.update()
+        except deaths() as error:
+            raise SweepFailed(
+                f"a worker process died ({_first_sentence(error)}); the {len(records):,} results"
+                f" there are, of {len(todo.runs):,}, are safe; the same command goes on from there"
+            ) from None
+    if failed:
+        raise SweepFailed(f"{len(failed):,} of {len(order):,} runs failed; {failed[0]}")
+    for name in todo.runs.keys() - records.keys():
+        found = store.read(name)
+        if found is not None:
+            records[name] = found
+    return [records[name] for name in todo.runs if name in records]
+
+
+def _first_sentence(error: BaseException) -> str:
+    return str(error).splitlines()[0].split(". ")[0]
+
+
+def _answers(
+    todo: Plan, order: list[str], store: Store, work: Work
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    place = (todo.data.name, todo.train_rows, todo.data.fingerprint)
+    # What another sweep on this store has finished meanwhile is not begun.
+    tasks = (
+        joblib.delayed(_answer)(name, work, place, todo.runs[name])
+        for name in order
+        if name not in store
+    )
+    return joblib.Parallel(return_as="generator_unordered")(tasks)
+
+
+def _answer(
+    name: str, work: Work, place: tuple[str, int | None, str], configuration: Configuration
+) -> tuple[str, dict[str, Any]]:
+    """What a worker does. An error is an answer too, so that it does not end the sweep."""
+    try:
+        data = _data(*place)
+        result = work(data, configuration)
+    except Exception as error:
+        return name, {"error": f"{type(error).__name__}: {error}"}
+    return name, {"result": result, "made": _made()}
+
+
+@lru_cache(maxsize=2)
+def _data(name: str, train_rows: int | None, fingerprint: str) -> Dataset:
+    """The data, loaded once a process; on another machine they must be the same."""
+    data = datasets.load(name, train_rows=train_rows)
+    if data.fingerprint != fingerprint:
+        raise ValueError(
+            f"this worker's {name} is not the sweep's (fingerprint {data.fingerprint[:12]},"
+            f" expected {fingerprint[:12]}): prepare it from the same file on every machine"
+        )
+    return data
+
+
+def _made() -> dict[str, Any]:
+    versions = {name: metadata.version(name) for name in VERSIONS}
+    return {
+        "versions": {"python": platform.python_version(), **versions},
+        "device": _device(),
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _device() -> str:
+    """Where a training takes place if nobody says: `training.train` takes a GPU if there is one."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        return f"cuda ({torch.cuda.get_device_name()})"
+    return "cpu"
+
+
+def _bar(total: int, done: int, shown: bool) -> Any:
+    from tqdm import tqdm
+
+    # smoothing 0: the rate of all runs so far, not of the last few.
+    return tqdm(total=total, initial=done, smoothing=0, unit="run", disable=not shown)
+
+
+def _named(configuration: Mapping[str, Any]) -> str:
+    described = dict(configuration["mechanism"])
+    kind = described.pop("kind")
+    parameters = ", ".join(f"{name} {value:g}" for name, value in described.items())
+    return f"{kind} ({parameters})" if parameters else kind
+
+
+def _epochs(configuration: Mapping[str, Any]) -> int:
+    return configuration.get("settings", {}).get("epochs", 1)

@@ -1,0 +1,667 @@
+"""Sweeps: grids, plans, engines, and that nothing is lost whatever dies."""
+
+import errno
+import math
+import multiprocessing
+import os
+import random
+import shutil
+import signal
+import threading
+import time
+from dataclasses import replace
+from types import SimpleNamespace
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from conftest import ROOT
+from sklearn.metrics import roc_auc_score
+
+from labelaudit import LabelProportions, RandomizedResponse, cli
+from labelaudit.datasets import Dataset, Split
+from labelaudit.datasets.dataset import Arrays
+from labelaudit.learning import advantages, selection, sweep
+from labelaudit.learning import store as stores
+from labelaudit.learning.grid import ETA, SCALES, Grid, GridRefusal, mechanism, read_grid
+from labelaudit.learning.store import Store, StoreRefusal, verify
+
+torch = pytest.importorskip(
+    "torch", reason="sweeps train with torch: pip install 'labelaudit[train]'"
+)
+
+GRID = Grid(
+    mechanisms={
+        "clean": {},
+        "RR": {"epsilon": [0.5, 1.0]},
+        "LLP": {"bag_size": [1, 4]},
+        "LLP+Geom": {"bag_size": [2], "epsilon": [1.0]},
+    },
+    learning_rates=(1e-3, 1e-2),
+    trials=4,
+    train_rows=400,
+    training={"model": "linear", "epochs": 1},
+)
+RUNS = 6 * 2 * 4
+
+
+def constant(data, configuration):
+    """A run that takes no time and whose result is a function of its configuration."""
+    return {
+        **{"auc": 0.6 + configuration["seed"] / 1e5, "log_loss": 0.6, "validation_loss": 0.7},
+        **{"best_epoch": 1, "epochs_run": 1, "dropped": 0, "diverged": None},
+        **{"seconds": 0.01, "cpu_seconds": 0.01, "curve": []},
+    }
+
+
+def slow(data, configuration):
+    time.sleep(0.03)
+    return constant(data, configuration)
+
+
+def failing(data, configuration):
+    if configuration["trial"] == 1:
+        raise MemoryError("out of memory")
+    return constant(data, configuration)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return sweep.load("higgs-like", GRID)
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store(tmp_path / "store")
+
+
+def results(records):
+    """What a sweep found, times aside."""
+    return {record.key: (record.configuration, record.result) for record in records}
+
+
+def expected(data):
+    runs = sweep.configurations(GRID, data)
+    return {stores.key(one, data.fingerprint): (one, constant(data, one)) for one in runs}
+
+
+def here():
+    return joblib.parallel_config("sequential")
+
+
+# Grids
+
+
+def test_the_paper_grid_is_the_papers():
+    paper = SCALES["paper"]
+    assert len(paper) == 17_600 + 80  # and clean labels, whose AUC the paper mentions
+    kinds = [one["kind"] for one in paper.each()]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        **{"clean": 1, "RR": 10, "LLP": 10, "LLP+Lap": 100, "LLP+Geom": 100}
+    }
+
+
+def test_the_published_grid_has_about_seventy_configurations():
+    grid = read_grid(ROOT / "results" / "published.yml")
+    for name in ("higgs", "kdd12"):
+        own = grid.for_data(name)
+        assert 65 <= len(list(own.each())) <= 75
+        assert len(own) == 9 * len(list(own.each()))
+
+
+def test_scales_are_those_of_the_chapter():
+    declared = yaml.safe_load((ROOT / "notebooks" / "chapters.yml").read_text())
+    values = declared["12_privacy_utility"]["parameters"]
+    for scale, grid in SCALES.items():
+        here = {name: value[scale] for name, value in values.items()}
+        pairs = {"bag_size": here["pair_bag_sizes"], "epsilon": here["pair_epsilons"]}
+        assert grid.mechanisms["RR"] == {"epsilon": here["epsilons"]}
+        assert grid.mechanisms["LLP"] == {"bag_size": here["bag_sizes"]}
+        assert grid.mechanisms["LLP+Lap"] == grid.mechanisms["LLP+Geom"] == pairs
+        assert grid.learning_rates == tuple(here["learning_rates"])
+        assert (grid.trials, grid.seed) == (here["trials"], here["seed"])
+        assert grid.training == {name: here[name] for name in ("epochs", "batch_size")}
+        assert grid.train_rows in (here["rows"], None)
+
+
+def test_a_description_makes_its_mechanism():
+    assert mechanism({"kind": "RR", "epsilon": 1.0}) == RandomizedResponse(1.0)
+    assert mechanism({"kind": "LLP", "bag_size": 3}) == LabelProportions(3)
+    assert mechanism({"kind": "clean"}) is None
+
+
+def test_repeated_mechanisms_run_once():
+    grid = replace(GRID, mechanisms={"RR": {"epsilon": [1, 1.0, "1e0"]}})
+    assert list(grid.each()) == [{"kind": "RR", "epsilon": 1.0}]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("mechanisms: {RX: {epsilon: [1]}}", "mechanism 'RX' is unknown; there are clean, RR, LLP"),
+        ("mechanisms: {RR: {epsilon: [-1]}}", r"RR: epsilon must lie in \[0, inf\], not -1"),
+        ("mechanisms: {RR: {epsilon: [0]}}", "RR: at epsilon 0 there is nothing to learn"),
+        ("mechanisms: {RR: {epsilon: [high]}}", "RR: epsilon must be a number.*'high'"),
+        ("mechanisms: {LLP: {bag_size: [0]}}", "bag_size must be a whole number of at least 1"),
+        ("mechanisms: {LLP: {bag_size: [2.5]}}", "bag_size must be a whole number.*2.5"),
+        ("mechanisms: {LLP: {epsilon: [1]}}", r"LLP takes \{bag_size: \[...\]\}"),
+        ("mechanisms: {RR: {epsilon: 1}}", "RR epsilon must be a list of numbers, not 1"),
+        ("mechanisms: {}", "mechanisms names none"),
+        ("learning_rates: [0]", "a learning rate must be above 0"),
+        ("learning_rates: []", "learning_rates must be a list of numbers"),
+        ("trials: 0", "trials must be a whole number of at least 1, not 0"),
+        ("trails: 3", "'trails' is unknown; there are datasets, eta, learning_rates"),
+        ("datasets: {higgs: {rows: 3}}", "'rows' is unknown"),
+        ("mechanisms: [RR]", r"mechanisms must be a mapping of names to values, not \['RR'\]"),
+        ("mechanisms: null", "mechanisms must be a mapping of names to values, not None"),
+        ("mechanisms: {RR: 1}", r"RR takes \{epsilon: \[...\]\}, not 1"),
+        ("datasets: [a]", "datasets must be a mapping"),
+        ("datasets: {higs: {trials: 3}}", "datasets: 'higs' is unknown; there are fair, higgs"),
+        ("datasets: {higgs: 5}", "datasets: higgs must be a mapping of names to values, not 5"),
+        ("datasets: {higgs: {training: 5}}", "datasets: higgs: training must be a mapping"),
+        ("datasets: {higgs: {datasets: {}}}", "datasets: higgs: 'datasets' is unknown"),
+        ("training: 5", "training must be a mapping of names to values, not 5"),
+        ("training: null", "training must be a mapping"),
+        ("eta: [1]", "eta must be a mapping"),
+        ("- 1", "must be a mapping"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_a_bad_grid_is_refused(tmp_path, text, said):
+    (tmp_path / "grid.yml").write_text(text)
+    with pytest.raises(GridRefusal, match=said):
+        read_grid(tmp_path / "grid.yml")
+
+
+def test_a_grid_that_is_not_there(tmp_path):
+    with pytest.raises(GridRefusal, match="cannot read the grid"):
+        read_grid(tmp_path / "none.yml")
+
+
+def test_a_grid_file_and_one_data_set_of_it(tmp_path):
+    held = {
+        "trials": 2,
+        "learning_rates": ["1e-4"],
+        "training": {"epochs": 3, "batch_size": 64},
+        "datasets": {"kdd12": {"training": {"epochs": 1}, "trials": 5}},
+    }
+    (tmp_path / "grid.yml").write_text(yaml.safe_dump(held))
+    grid = read_grid(tmp_path / "grid.yml")
+    assert grid.learning_rates == (1e-4,)
+    assert grid.for_data("higgs").training == {"epochs": 3, "batch_size": 64}
+    own = grid.for_data("kdd12")
+    assert own.training == {"epochs": 1, "batch_size": 64} and own.trials == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"training": {"model": "linear", "epoch": 1}}, "epoch"),
+        ({"training": {"model": "none"}}, "model must be one of"),
+        ({"mechanisms": {"LLP": {"bag_size": [401]}}}, "at most the number of training rows, 400"),
+        (
+            {"mechanisms": {"LLP": {"bag_size": [201]}}},
+            "bag_size 201 leaves too few bags: 400 training rows make one",
+        ),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_anything_runs(data, store, change, said):
+    with pytest.raises(GridRefusal, match=said):
+        sweep.plan(replace(GRID, **change), data, store)
+    assert not store.folder.exists()
+
+
+# Plans
+
+
+def test_trials_share_their_seed_and_rates_their_release(data):
+    runs = list(sweep.configurations(GRID, data))
+    assert len(runs) == len(GRID) == RUNS
+    assert {(one["trial"], one["seed"]) for one in runs} == {(t, 2023 + t) for t in range(4)}
+
+
+def test_a_batch_holds_a_bag(data):
+    small = replace(GRID, training={"model": "linear", "batch_size": 2})
+    runs = list(sweep.configurations(small, data))
+    sizes = {one["mechanism"].get("bag_size", 1): one["settings"]["batch_size"] for one in runs}
+    assert sizes == {1: 2, 2: 2, 4: 4}
+
+
+def test_everything_is_done_once(data, store):
+    first = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    assert results(first) == expected(data)
+    again = sweep.plan(GRID, data, store)
+    assert again.to_do == [] and len(again.done) == RUNS
+    # A hit is never run: this work would raise.
+    assert results(sweep.run(again, store, work=None, engine=here())) == expected(data)
+
+
+def test_a_change_is_never_a_hit(data, store):
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    more_rows = replace(GRID, train_rows=401)
+    other = sweep.load("higgs-like", more_rows)
+    assert len(sweep.plan(more_rows, other, store).to_do) == RUNS
+    assert len(sweep.plan(replace(GRID, seed=1), data, store).to_do) == RUNS
+    epochs = replace(GRID, training={"model": "linear", "epochs": 2})
+    assert len(sweep.plan(epochs, data, store).to_do) == RUNS
+
+
+def test_a_larger_grid_keeps_what_there_is(data, store):
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    larger = replace(GRID, trials=5)
+    assert len(sweep.plan(larger, data, store).to_do) == RUNS // 4
+
+
+def test_a_damaged_result_is_run_again(data, store):
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    name = next(iter(store))
+    store.path(name).write_text("{")
+    plan = sweep.plan(GRID, data, store)
+    assert plan.to_do == [name] and plan.damaged == (store.path(name),)
+    assert store.path(name).read_text() == "{"  # a plan changes nothing
+    assert results(sweep.run(plan, store, work=constant, engine=here())) == expected(data)
+    assert [path.read_text() for path in store.folder.rglob("*.damaged")] == ["{"]
+
+
+def test_the_estimate_comes_from_the_runs_there_are(data, store):
+    seconds, origin = sweep.plan(GRID, data, store).seconds()
+    assert "a guess" in origin and seconds == pytest.approx(RUNS * 400 * sweep.GUESSED_SECONDS)
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    larger = replace(GRID, trials=8)
+    seconds, origin = sweep.plan(larger, data, store).seconds()
+    assert origin == f"from {RUNS} runs in the store"
+    assert seconds == pytest.approx(RUNS * 0.01)
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7, 100])
+def test_shards_are_equal_parts_of_the_whole(data, store, parts):
+    shards = [sweep.plan(GRID, data, store, (i + 1, parts)) for i in range(parts)]
+    names = [name for shard in shards for name in shard.runs]
+    assert sorted(names) == sorted(expected(data))
+    sizes = [len(shard.runs) for shard in shards]
+    assert max(sizes) - min(sizes) <= 1
+
+
+def test_shards_run_apart_make_the_whole_table(data, store):
+    for part in (2, 1, 3):
+        plan = sweep.plan(GRID, data, store, (part, 3))
+        assert len(sweep.run(plan, store, work=constant, engine=here())) == RUNS // 3
+    assert results(sweep.plan(GRID, data, store).done.values()) == expected(data)
+
+
+# What may go wrong
+
+
+def test_a_failed_run_does_not_stop_the_others(data, store):
+    with pytest.raises(sweep.SweepFailed, match=r"12 of 48 runs failed; .*out of memory") as raised:
+        sweep.run(sweep.plan(GRID, data, store), store, work=failing, engine=here())
+    assert raised.value.status == 1
+    assert verify(store) == (36, [])
+
+
+def test_a_full_disk_stops_the_sweep_and_keeps_the_rest(data, store, monkeypatch):
+    written, replace_file = [], os.replace
+
+    def filling(source, target):
+        if len(written) >= 10:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written.append(target)
+        replace_file(source, target)
+
+    monkeypatch.setattr(stores.os, "replace", filling)
+    with pytest.raises(StoreRefusal, match="No space left on device"):
+        sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    monkeypatch.undo()
+    assert verify(store) == (9, [])  # the tenth file is the store's own
+    again = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    assert results(again) == expected(data)
+
+
+def test_a_workers_data_must_be_the_sweeps(data, store):
+    wrong = replace(sweep.plan(GRID, data, store), data=replace(data, fingerprint="0" * 64))
+    with pytest.raises(sweep.SweepFailed, match="this worker's higgs-like is not the sweep's"):
+        sweep.run(wrong, store, work=constant, engine=here())
+
+
+def test_an_unreachable_scheduler_is_refused(capsys, tmp_path):
+    command = ["sweep", "--dataset", "higgs-like", "--scale", "smoke", "--store", str(tmp_path)]
+    started = time.monotonic()
+    status = cli.main([*command, "--engine", "dask", "--address", "tcp://127.0.0.1:1"])
+    assert status == 2 and time.monotonic() - started < 30
+    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
+    assert list(Store(tmp_path)) == []
+
+
+def killable(data, folder):
+    """A sweep in a process of its own, so that it can be killed."""
+    store = Store(folder)
+    sweep.run(sweep.plan(GRID, data, store), store, work=slow, engine=here())
+
+
+def test_killed_ten_times_the_table_is_the_same(data, store):
+    rng = random.Random(7)
+    fork = multiprocessing.get_context("fork")
+    interrupted = 0
+    for _ in range(10):
+        process = fork.Process(target=killable, args=(data, store.folder))
+        process.start()
+        time.sleep(rng.uniform(0.02, 0.3))
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        interrupted += process.exitcode == -signal.SIGKILL
+        assert verify(store)[1] == []
+    assert interrupted >= 3
+    finished = sweep.run(sweep.plan(GRID, data, store), store, work=slow, engine=here())
+    assert verify(store) == (RUNS, [])
+    assert results(finished) == expected(data)
+
+
+def test_two_sweeps_on_one_store(data, store):
+    plans = [sweep.plan(GRID, data, store) for _ in range(2)]
+    found = [None, None]
+
+    def go(number):
+        with joblib.parallel_config("threading", n_jobs=2):
+            found[number] = sweep.run(plans[number], store, work=slow)
+
+    threads = [threading.Thread(target=go, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results(found[0]) == results(found[1]) == expected(data)
+    assert verify(store) == (RUNS, [])
+
+
+def test_local_processes(data, store):
+    records = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=sweep.local(2))
+    assert results(records) == expected(data)
+
+
+def test_a_dask_worker_is_killed_in_mid_sweep(data, store):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options, silence_logs=50) as cluster:
+        plan = sweep.plan(GRID, data, store)
+
+        def kill_one():
+            while len(list(store)) < 5:
+                time.sleep(0.01)
+            with distributed.Client(cluster) as client:
+                victim = next(iter(client.run(os.getpid).values()))
+            killed.append(victim)
+            os.kill(victim, signal.SIGKILL)
+
+        killed = []
+        killer = threading.Thread(target=kill_one)
+        killer.start()
+        engine = sweep.dask(cluster.scheduler_address)
+        records = sweep.run(plan, store, work=slow, engine=engine)
+        killer.join()
+    assert killed
+    assert results(records) == expected(data)
+    assert verify(store) == (RUNS, [])
+
+
+def deadly(data, configuration):
+    """The work of which workers die, but for one run in four."""
+    if configuration["trial"] == 0:
+        return constant(data, configuration)
+    os._exit(1)
+
+
+def test_a_run_that_kills_every_dask_worker_ends_the_sweep(data, store, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    answers = sweep._answers
+
+    def dying(todo, order, *others):
+        yield from answers(todo, order[:5], *others)
+        raise distributed.KilledWorker("a-run", SimpleNamespace(address="tcp://w"), 3)
+
+    monkeypatch.setattr(sweep, "_answers", dying)
+    with pytest.raises(sweep.SweepFailed, match=r"worker process died .*the 5 results .* of 48"):
+        sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    assert verify(store) == (5, [])
+
+
+def test_a_local_worker_that_dies_ends_the_sweep(data, store):
+    with pytest.raises(sweep.SweepFailed, match=r"a worker process died .* of 48, are safe"):
+        sweep.run(sweep.plan(GRID, data, store), store, work=deadly, engine=sweep.local(2))
+    assert verify(store)[1] == []
+
+
+# Advantages
+
+
+@pytest.fixture(scope="module")
+def thinned():
+    """Clicks of which a quarter of the negatives are kept, as if they were no simulation."""
+    rng = np.random.default_rng(5)
+    features = rng.standard_normal((8000, 2)).astype(np.float32)
+    eta = 1 / (1 + np.exp(3 - features[:, 0]))
+    labels = (rng.random(8000) < eta).astype(np.uint8)
+    kept = (labels == 1) | (rng.random(8000) < 0.25)
+    arrays = Arrays(features[kept], labels[kept], None)
+    part = Split(lambda: arrays, 0.25)
+    made = Dataset("higgs", part, part, "f" * 64, False, "thinned", ("a", "b"), negatives_kept=0.25)
+    return made, eta
+
+
+def test_advantages_are_those_before_thinning(thinned):
+    data, eta = thinned
+    grid = replace(GRID, eta={"epochs": 3, "learning_rate": 0.02})
+    one = next(advantages.configurations(grid, data))
+    assert one["estimand"] == "before thinning" and one["eta"]["source"] == "network"
+    raw = advantages.estimated_eta(data, one["eta"], one["seed"])
+    laws = advantages.laws_of(data, raw, one["seed"])
+    assert laws["as sampled"].mean() == pytest.approx(data.train.labels.mean(), abs=0.02)
+    assert laws["before thinning"].mean() == pytest.approx(eta.mean(), abs=0.01)
+    found = advantages.advantage_once(data, one, laws=laws, quality={"eta_auc": 0.7})
+    # Clean labels: what a guess from eta gets wrong, in the data before thinning.
+    assert found["additive"] == pytest.approx(np.minimum(eta, 1 - eta).mean(), abs=0.01)
+    sampled = np.minimum(raw, 1 - raw).mean()
+    assert found["additive_as_sampled"] == pytest.approx(sampled)
+    assert found["additive"] < 0.6 * sampled
+    assert found["estimand"] == "before thinning" and set(selection.MEASURES) <= set(found)
+
+
+def test_without_thinning_there_is_one_law(data):
+    one = next(advantages.configurations(GRID, data))
+    assert one["estimand"] == "as sampled"
+    assert list(advantages.laws_of(data, data.train.eta, 1)) == ["as sampled"]
+
+
+def test_eta_has_a_network_of_its_own_at_every_scale(thinned):
+    data, _ = thinned
+    for grid in SCALES.values():
+        settings = next(advantages.configurations(grid, data))["eta"]["settings"]
+        assert settings["epochs"] == ETA["epochs"] > 10
+    changed = replace(SCALES["smoke"], eta={"epochs": 3})
+    settings = next(advantages.configurations(changed, data))["eta"]["settings"]
+    assert settings["epochs"] == 3 and settings["batch_size"] == ETA["batch_size"]
+
+
+def test_the_recipe_for_eta_is_in_the_key(thinned, store):
+    data, _ = thinned
+    keys = [
+        set(advantages.plan(replace(GRID, eta={"epochs": epochs}), data, store).runs)
+        for epochs in (3, 4)
+    ]
+    assert not keys[0] & keys[1]
+
+
+def test_folds_rows_and_partitions_have_streams_of_their_own():
+    from labelaudit.learning import runs as training
+
+    first = {advantages._stream(7, name).random() for name in advantages.STREAMS}
+    theirs = {training.stream(7, name).random() for name in training.STREAMS}
+    assert len(first) == 3 and not first & theirs
+
+
+# The command, with real trainings
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    """A store filled by the command itself: real trainings of a linear model."""
+    folder = tmp_path_factory.mktemp("swept")
+    held = {
+        "trials": 2,
+        "train_rows": 300,
+        "learning_rates": [0.01],
+        "mechanisms": {"clean": {}, "RR": {"epsilon": [1]}, "LLP": {"bag_size": [4]}},
+        "training": {"model": "linear", "epochs": 1},
+    }
+    (folder / "grid.yml").write_text(yaml.safe_dump(held))
+    command = ["sweep", "--dataset", "higgs-like", "--grid", str(folder / "grid.yml")]
+    command += ["--store", str(folder / "store"), "--workers", "1"]
+    assert cli.main(command) == 0
+    return folder, command
+
+
+def test_the_command_prints_its_plan(swept, capsys):
+    _, command = swept
+    assert cli.main([*command, "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "runs: 6, done: 6, to do: 0" in said and "advantages: 3, to do: 0" in said
+
+
+def test_a_training_is_stored_with_all_that_made_it(swept):
+    store = Store(swept[0] / "store")
+    records = [store.read(name) for name in store]
+    trained = [one for one in records if one.configuration["task"] == "train"]
+    assert len(trained) == 6
+    for record in trained:
+        assert 0 < record.result["auc"] < 1 and record.result["log_loss"] > 0
+        assert [point["epoch"] for point in record.result["curve"]] == [1]
+        assert record.configuration["seed"] in (2023, 2024)
+        assert {"python", "numpy", "torch", "labelaudit"} == set(record.made["versions"])
+        assert record.made["device"].startswith("cuda" if torch.cuda.is_available() else "cpu")
+        assert record.result["cpu_seconds"] > 0
+
+
+def test_a_training_repeats_to_the_last_bit(swept):
+    store = Store(swept[0] / "store")
+    records = [store.read(name) for name in store]
+    record = next(one for one in records if one.configuration["task"] == "train")
+    again = sweep.train_once(
+        sweep.load("higgs-like", replace(GRID, train_rows=300)), record.configuration
+    )
+    assert again["curve"] == record.result["curve"] and again["auc"] == record.result["auc"]
+
+
+def test_advantages_are_exact_and_stored(swept):
+    store = Store(swept[0] / "store")
+    frame = selection.table(store.read(name) for name in store)
+    data = sweep.load("higgs-like", replace(GRID, train_rows=300))
+    eta = data.train.eta
+    clean = frame[frame["kind"] == "clean"].iloc[0]
+    assert clean["additive"] == pytest.approx(np.minimum(eta, 1 - eta).mean())
+    assert clean["multiplicative"] == math.inf and clean["infinite_share"] == 1
+    response = frame[frame["kind"] == "RR"].iloc[0]
+    doubt = np.maximum(np.minimum(eta, 1 - eta) - 1 / (1 + math.e), 0)
+    assert response["additive"] == pytest.approx(doubt.mean())
+    assert response["multiplicative"] == pytest.approx(1) and response["infinite_share"] == 0
+    assert set(frame["eta"]) == {"known"} and set(frame["estimand"]) == {"as sampled"}
+    assert (frame["additive"] == frame["additive_as_sampled"]).all()
+    assert frame["eta_auc"].iloc[0] == pytest.approx(roc_auc_score(data.train.labels, eta))
+
+
+def test_infinite_share_against_enumeration():
+    eta = np.random.default_rng(0).random((50, 3))
+    chance = (eta.prod(axis=1) + (1 - eta).prod(axis=1)).mean()
+    assert advantages.infinite_share(eta, LabelProportions(3)) == pytest.approx(chance)
+    assert advantages.infinite_share(eta, RandomizedResponse(1.0)) == 0
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_results_are_exported(swept, tmp_path, suffix):
+    path = tmp_path / f"table.{suffix}"
+    store = ["--store", str(swept[0] / "store")]
+    assert cli.main(["results", *store, "--export", str(path)]) == 0
+    frame = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
+    assert len(frame) == 6
+    wanted = {"auc", "log_loss", "validation_loss", "seed", "seconds", "additive", "multiplicative"}
+    assert wanted <= set(frame.columns)
+
+
+def test_results_of_one_grid(swept, tmp_path, capsys):
+    folder, _ = swept
+    chosen = ["--dataset", "higgs-like", "--grid", str(folder / "grid.yml")]
+    assert cli.main(["results", "--store", str(folder / "store"), *chosen]) == 0
+    assert "9 results" in capsys.readouterr().out
+    # Without a data set, those that the store has.
+    assert cli.main(["results", "--store", str(folder / "store"), *chosen[2:]]) == 0
+    assert "9 results" in capsys.readouterr().out
+
+
+def test_a_dry_run_changes_nothing(swept, tmp_path, capsys):
+    folder, command = swept
+    store = Store(shutil.copytree(folder / "store", tmp_path / "store"))
+    path = store.path(next(iter(store)))
+    path.write_text("{")
+    before = sorted(store.folder.rglob("*"))
+    command = [*command, "--store", str(store.folder), "--dry-run"]
+    assert cli.main(command) == 0
+    assert f"damaged, to be set aside and run again: {path}" in capsys.readouterr().out
+    assert sorted(store.folder.rglob("*")) == before and path.read_text() == "{"
+
+
+def test_the_plan_says_where_batches_are_raised(tmp_path, capsys):
+    (tmp_path / "grid.yml").write_text(
+        "{train_rows: 300, mechanisms: {LLP: {bag_size: [4, 16]}}, training: {batch_size: 8}}"
+    )
+    command = ["sweep", "--dataset", "higgs-like", "--grid", str(tmp_path / "grid.yml")]
+    assert cli.main([*command, "--store", str(tmp_path / "store"), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "batches of 8, larger where one must hold a larger bag: 16" in said
+
+
+def test_results_are_verified(swept, tmp_path, capsys):
+    folder = shutil.copytree(swept[0] / "store", tmp_path / "store")
+    assert cli.main(["results", "--store", str(folder), "--verify"]) == 0
+    assert "9 results are sound, 0 are not" in capsys.readouterr().out
+    store = Store(folder)
+    path = store.path(next(iter(store)))
+    path.write_text(path.read_text()[:-9])
+    assert cli.main(["results", "--store", str(folder), "--verify"]) == 1
+    heard = capsys.readouterr()
+    assert "8 results are sound, 1 are not" in heard.out and str(path) in heard.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--shard", "0/4"], "--shard must be I/N with I from 1 to N"),
+        (["--shard", "5/4"], "--shard must be I/N"),
+        (["--shard", "x"], "--shard must be I/N"),
+        (["--engine", "dask"], "--engine dask and --address go together"),
+        (["--workers", "0"], "--workers must be at least 1"),
+        (["--scale", "smoke", "--grid", "g.yml"], "--scale and --grid exclude one another"),
+    ],
+)
+def test_bad_options_are_refused(options, said, capsys, tmp_path):
+    command = ["sweep", "--dataset", "higgs-like", "--store", str(tmp_path / "store")]
+    assert cli.main([*command, *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_newer_store_ends_the_command(capsys, tmp_path):
+    (tmp_path / "store.json").write_text('{"schema": 99}')
+    command = ["sweep", "--dataset", "higgs-like", "--scale", "smoke", "--store", str(tmp_path)]
+    assert cli.main(command) == 1
+    assert "newer version of labelaudit (schema 99" in capsys.readouterr().err
+
+
+def test_no_store_to_show(capsys, tmp_path):
+    assert cli.main(["results", "--store", str(tmp_path / "none")]) == 1
+    assert "there is no store at" in capsys.readouterr().err
+
+
+def test_data_that_is_not_prepared(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path))
+    assert cli.main(["sweep", "--dataset", "higgs"]) == 1
+    assert "is not prepared" in capsys.readouterr().err
