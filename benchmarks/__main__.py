@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.tools import machine
 
-SUITES = ("attack", "data")
+SUITES = ("attack", "data", "learning", "sweep", "audit")
 
 
 def main() -> None:

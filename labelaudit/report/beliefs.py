@@ -1,0 +1,136 @@
+"""What the attacker believes beforehand: eta for every record, and whether to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelaudit.checks import Floats
+from labelaudit.datasets import Table
+from labelaudit.learning.calibration import brier_score, calibration_ratio, reliability
+from labelaudit.learning.scores import auc
+
+Say = Callable[[str], None]
+FOLDS = 5
+# With fewer of either label no fold can be trained or checked.
+LEAST_OF_EACH = 20
+BINS = 15
+# Calibration fails where the error is twice what chance gives a calibrated estimate, and by a
+# margin that matters: an advantage moves about as much as eta does.
+CHANCE_FACTOR = 2.0
+LEAST_MARGIN = 0.01
+# It fails as well where Spiegelhalter's ratio, standard normal for a true eta, is beyond this.
+MOST_RATIO = 3.0
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How eta fares on labels it has not seen, averaged over the refits.
+
+    `noise` is what the expected calibration error would be by chance, were eta calibrated. `ratio`
+    is Spiegelhalter's: positive where eta is too sure of itself, negative where not sure enough.
+    """
+
+    auc: float
+    brier: float
+    error: float
+    noise: float
+    ratio: float
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+    standard_error: tuple[float, ...]
+    count: tuple[int, ...]
+
+    @property
+    def fails(self) -> bool:
+        """Whether the audit would lean on a poor estimate."""
+        margin = max(CHANCE_FACTOR * self.noise, self.noise + LEAST_MARGIN)
+        return self.error > margin or abs(self.ratio) > MOST_RATIO
+
+
+@dataclass(frozen=True)
+class Beliefs:
+    """One eta for each refit; a ready-made prior is the same every time."""
+
+    etas: tuple[Floats, ...]
+    refitted: bool
+    calibration: Calibration
+
+    @property
+    def mean(self) -> Floats:
+        """The mean over the refits, for pictures."""
+        return np.mean(self.etas, axis=0)
+
+
+def check_table(table: Table) -> None:
+    """Refuse too few of either label to learn from, and a certain prior that a label refutes."""
+    ones = int(table.labels.sum())
+    rarer = min(ones, len(table) - ones)
+    if rarer < LEAST_OF_EACH:
+        raise ValueError(
+            f"the rarer label occurs {rarer} times in {len(table):,} rows; an audit needs at least"
+            f" {LEAST_OF_EACH} of each"
+        )
+    if table.prior is not None:
+        refuted = np.flatnonzero(table.prior == 1 - table.labels.astype(float))
+        if refuted.size:
+            row = int(refuted[0])
+            raise ValueError(
+                f"the prior of row {table.ids[row]} is {table.prior[row]:g} and its label"
+                f" {table.labels[row]}: a certain prior must be right, so keep others off 0 and 1"
+            )
+
+
+def believe(table: Table, refits: int, seed: int, say: Say = lambda line: None) -> Beliefs:
+    """The table's ready-made prior, or eta by cross-fitted, calibrated gradient boosting."""
+    check_table(table)
+    if table.prior is not None:
+        etas = (table.prior,) * refits
+    else:
+        from labelaudit.learning.eta import Boosting, cross_fit
+
+        columns = tuple(int(column) for column in np.flatnonzero(table.categorical))
+        learner = _Told(Boosting(categorical=columns), refits * FOLDS, say)
+        streams = np.random.SeedSequence([seed, 1]).spawn(refits)
+        etas = tuple(
+            cross_fit(
+                table.features, table.labels, learner, folds=FOLDS, rng=np.random.default_rng(one)
+            ).eta
+            for one in streams
+        )
+    return Beliefs(etas, table.prior is None, calibration_of(etas, table.labels))
+
+
+class _Told:
+    """A learner that says how far it is."""
+
+    def __init__(self, learner: Any, total: int, say: Say) -> None:
+        self.learner, self.total, self.say, self.done = learner, total, say, 0
+
+    def fit(self, features: Any, labels: Any, rng: np.random.Generator) -> Any:
+        """Say so, then train."""
+        self.done += 1
+        self.say(f"eta: model {self.done} of {self.total}")
+        return self.learner.fit(features, labels, rng)
+
+
+def calibration_of(etas: tuple[Floats, ...], labels: NDArray[np.uint8]) -> Calibration:
+    """Averages over the refits, and the reliability diagram of the first."""
+    distinct = etas if any(eta is not etas[0] for eta in etas) else etas[:1]
+    diagrams = [reliability(eta, labels, bins=BINS) for eta in distinct]
+    first = diagrams[0]
+    return Calibration(
+        auc=float(np.mean([auc(labels, eta) for eta in distinct])),
+        brier=float(np.mean([brier_score(eta, labels) for eta in distinct])),
+        error=float(np.mean([diagram.error for diagram in diagrams])),
+        noise=float(np.mean([diagram.noise for diagram in diagrams])),
+        ratio=float(np.mean([calibration_ratio(eta, labels) for eta in distinct])),
+        predicted=tuple(first.predicted.tolist()),
+        observed=tuple(first.observed.tolist()),
+        standard_error=tuple(first.standard_error.tolist()),
+        count=tuple(first.count.tolist()),
+    )

@@ -1,0 +1,143 @@
+"""The `labelaudit audit` command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from labelaudit.refusal import Refusal
+
+# What is needed to read a table, and besides to learn eta or to train the network.
+READS, LEARNS, NETWORK = ("pandas", "pyarrow"), ("sklearn",), ("torch",)
+
+
+class Failure(Refusal):
+    """An audit that began and could not go on."""
+
+    status = 1
+
+
+def add_parser(subparsers: Any) -> None:
+    """Add `audit` to the command line."""
+    parser = subparsers.add_parser(
+        "audit",
+        help="audit a table of your own: which mechanism meets a privacy target, at what cost",
+        description="Audit a table with a sensitive label. Writes a page to read and a JSON file"
+        " with every number.",
+    )
+    parser.add_argument("file", type=Path, help="the table, csv or parquet")
+    parser.add_argument("--label", required=True, metavar="COLUMN", help="the sensitive label")
+    parser.add_argument("--positive", metavar="VALUE", help="which of its two values counts as 1")
+    parser.add_argument("--features", nargs="+", metavar="COLUMN", help="features (default: all)")
+    parser.add_argument("--prior", metavar="COLUMN", help="P(label = 1), if you have it already")
+    parser.add_argument("--bag", metavar="COLUMN", help="the bag of each record, such as a day")
+    parser.add_argument(
+        "--id", metavar="COLUMN", help="names of the records (default: row numbers)"
+    )
+    parser.add_argument(
+        "--mechanisms", nargs="+", metavar="NAME", default=["rr", "llp", "geometric", "laplace"],
+        help="of rr, llp, geometric, laplace; FILE.py[:CLASS] or CHANNEL.csv for your own",
+    )  # fmt: skip
+    parser.add_argument("--bag-sizes", nargs="+", type=int, metavar="K", default=[2, 8, 32])
+    parser.add_argument(
+        "--epsilons", nargs="+", type=float, metavar="EPSILON", default=[0.5, 1.0, 2.0, 4.0]
+    )
+    parser.add_argument(
+        "--target", default="additive=0.05", metavar="KIND=VALUE",
+        help="additive=0.05 (default), multiplicative=1 or epsilon=1",
+    )  # fmt: skip
+    parser.add_argument(
+        "--level", type=float, default=0.98, help="level of the multiplicative percentile"
+    )
+    parser.add_argument(
+        "--utility", default="logistic", metavar="MODEL", help="none, logistic (default) or network"
+    )
+    parser.add_argument("--refits", type=int, default=3, metavar="N", help="times eta is estimated")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
+    )
+    parser.set_defaults(run=run_command)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Refuse what cannot be done, then do it, and say where the two files are."""
+    _check_installed(arguments)
+    page = arguments.output or Path(f"{arguments.file.stem}-audit.html")
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise Refusal(f"the page must be an .html file, not {page}")
+    for path in (page, page.with_suffix(".json")):
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise Refusal(f"cannot write {path}: name a file in a folder that exists")
+
+    from labelaudit.datasets import read_table
+    from labelaudit.report import Plan, Target, as_html, as_json, audit
+    from labelaudit.report.beliefs import check_table
+    from labelaudit.report.settings import FalseEpsilon
+
+    say = _progress()
+    try:
+        plan = Plan(
+            mechanisms=arguments.mechanisms,
+            bag_sizes=arguments.bag_sizes,
+            epsilons=arguments.epsilons,
+            target=Target.parse(arguments.target),
+            level=arguments.level,
+            utility=arguments.utility,
+            refits=arguments.refits,
+            seed=arguments.seed,
+        )
+        say(f"reading {arguments.file}")
+        table = read_table(
+            arguments.file,
+            label=arguments.label,
+            positive=arguments.positive,
+            features=arguments.features,
+            prior=arguments.prior,
+            bag=arguments.bag,
+            identifier=arguments.id,
+        )
+        check_table(table)
+        plan.check_rows(len(table), table.bags)
+    except (ValueError, TypeError) as error:
+        raise Refusal(str(error)) from error
+    try:
+        report = audit(table, plan, say)
+    except FalseEpsilon as error:
+        raise Failure(str(error)) from error
+    _write(page, as_html(report))
+    _write(page.with_suffix(".json"), as_json(report))
+    print(report.summary)
+    print(f"{page} is the page to read; {page.with_suffix('.json')} holds every number")
+    return 0
+
+
+def _check_installed(arguments: argparse.Namespace) -> None:
+    needed = [*READS, *(() if arguments.prior else LEARNS)]
+    needed += NETWORK if arguments.utility == "network" else ()
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        names = " and ".join(missing).replace("sklearn", "scikit-learn")
+        raise Refusal(f"an audit needs {names}: pip install 'labelaudit[train]'")
+
+
+def _progress() -> Any:
+    """Lines on the error stream, each with the seconds since the start."""
+    start = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"[{time.monotonic() - start:5.0f} s] {line}", file=sys.stderr, flush=True)
+
+    return say
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)

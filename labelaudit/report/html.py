@@ -1,0 +1,50 @@
+"""Pieces of a page: tables, figures, numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from labelaudit.report.intervals import Interval
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+    """Cells are HTML already; the first of a row is its heading."""
+    titles = "".join(f'<th scope="col">{title}</th>' for title in head)
+    body = "".join(
+        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>'
+        for row in rows
+    )
+    said = f"<caption>{caption}</caption>" if caption else ""
+    return (
+        f'<div class="wide" tabindex="0"><table>{said}<thead><tr>{titles}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def figure(svg: str, caption: str) -> str:
+    """A picture with its caption; nothing where there is no picture."""
+    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>" if svg else ""
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number for a table: infinity as its sign, nothing at all as a dash."""
+    if math.isnan(value):
+        return "-"
+    return ("&#8722;" if value < 0 else "") + (
+        "&infin;" if math.isinf(value) else f"{abs(value):.{digits}f}"
+    )
+
+
+def interval(one: Interval | None, digits: int = 3) -> str:
+    """The value with the ends of its interval below it."""
+    if one is None or math.isnan(one.value):
+        return "-"
+    ends = f"{number(max(one.low, -1), digits)} to {number(one.high, digits)}"
+    return f"{number(one.value, digits)}<small>{ends}</small>"
+
+
+def epsilon(value: float, checked: bool = True) -> str:
+    """A guarantee, that there is none, or what a mechanism says of itself."""
+    shown = "none" if math.isinf(value) else f"{value:g}"
+    return shown if checked else f"{shown}<small>declared, not checked</small>"
