@@ -1,0 +1,135 @@
+/* Mechanism, law and sliders: each control shows the state and hands changes of it on. */
+
+Explorer.controls = (function () {
+  "use strict";
+
+  const { people, state: { NUMBERS } } = Explorer;
+  const PRESETS = [
+    "beta-2-30", "uniform", "beta-2-2", "beta-30-30", "beta-0.5-0.5", "beta-30-2",
+    "two-0.1-0.9-0.5", "two-0.02-0.5-0.2",
+  ];
+  const NOTES = {
+    "beta-2-30": "rare", uniform: "anything goes", "beta-2-2": "a broad hill", "beta-30-30": "near one half",
+    "beta-0.5-0.5": "mostly near 0 or 1", "beta-30-2": "common",
+  };
+
+  /** Wire the controls inside `root`; `change` takes what the reader altered. */
+  function controls(root, change) {
+    const radios = [...root.querySelectorAll("input[name=mechanism]")];
+    const select = root.querySelector("select");
+    const editor = lawEditor(root.querySelector(".explorer-bars"), (law) => change({ law }));
+    const sliders = ["k", "epsilon"].map((name) => slider(root, name, change));
+    for (const radio of radios) {
+      radio.addEventListener("change", () => change({ mechanism: radio.value }));
+    }
+    select.addEventListener("change", () => {
+      change({ law: select.value === "drawn" ? people.drawnName(editor.heights()) : select.value });
+    });
+    return function show(state, eta) {
+      for (const radio of radios) radio.checked = radio.value === state.mechanism;
+      fillLaws(select, state.law);
+      editor.show(state.law, eta);
+      for (const one of sliders) one(state);
+    };
+  }
+
+  function fillLaws(select, law) {
+    const drawn = law.startsWith("drawn-");
+    const names = drawn || PRESETS.includes(law) ? PRESETS : [law, ...PRESETS];
+    if (select.dataset.names !== names.join()) {
+      const options = names.map((name) => {
+        const note = NOTES[name] ? `: ${NOTES[name]}` : "";
+        return new Option(people.law(name).label + note, name);
+      });
+      select.replaceChildren(...options, new Option("Drawn by hand", "drawn"));
+      select.dataset.names = names.join();
+    }
+    select.value = drawn ? "drawn" : law;
+  }
+
+  function slider(root, name, change) {
+    const input = root.querySelector(`#explorer-${name}`), box = input.parentElement;
+    const output = box.querySelector("output"), hint = box.querySelector(".explorer-hint");
+    const { low, high } = NUMBERS[name];
+    const idle = { k: ["rr", "RR treats everyone alone"], epsilon: ["llp", "LLP adds no noise"] }[name];
+    input.addEventListener("input", () => change({ [name]: Number(input.value) }));
+    return (state) => {
+      const value = state[name], unused = state.mechanism === idle[0];
+      // A link may hold a value between two steps of the slider.
+      input.step = name === "k" ? 1 : Math.round(100 * value) % 5 ? 0.01 : 0.05;
+      input.value = value;
+      input.style.setProperty("--fill", `${100 * (value - low) / (high - low)}%`);
+      input.disabled = unused;
+      output.textContent = unused ? "–" : name === "k" ? value : value.toFixed(2);
+      hint.textContent = unused ? `${idle[1]}, so this is not used.` : "";
+      input.setAttribute("aria-valuetext", unused ? "not used" : String(value));
+    };
+  }
+
+  /** Twenty bars that can be drawn by mouse, touch or arrow keys; the law becomes a hand-drawn one. */
+  function lawEditor(element, change) {
+    const { BARS, HEIGHTS } = people;
+    const bars = Array.from({ length: BARS }, () => {
+      const slot = element.appendChild(document.createElement("div"));
+      return slot.appendChild(document.createElement("div"));
+    });
+    let heights = new Array(BARS).fill(1), current = 0, last = null;
+
+    function show(law, eta) {
+      const chosen = people.law(law);
+      const counts = chosen.heights || people.histogram(eta);
+      const most = chosen.heights ? HEIGHTS : Math.max(...counts);
+      heights = counts.map((count) => Math.round(HEIGHTS * count / most));
+      bars.forEach((bar, j) => { bar.style.height = `${100 * counts[j] / most}%`; });
+      describe();
+    }
+
+    function describe() {
+      const [from, to] = [current, current + 1].map((j) => (j / BARS).toFixed(2));
+      bars.forEach((bar, j) => bar.parentElement.classList.toggle("explorer-current", j === current));
+      element.setAttribute("aria-valuenow", heights[current]);
+      element.setAttribute("aria-valuetext",
+        `bar ${current + 1} of ${BARS}, priors ${from} to ${to}, height ${heights[current]} of ${HEIGHTS}`);
+    }
+
+    function set(from, to, height) {
+      const [low, high] = [Math.min(from, to), Math.max(from, to)];
+      change(people.drawnName(heights.map((old, j) => (j >= low && j <= high ? height : old))));
+    }
+
+    function draw(event) {
+      const box = element.getBoundingClientRect();
+      const place = Math.floor(BARS * (event.clientX - box.left) / box.width);
+      const height = Math.round(HEIGHTS * (box.bottom - event.clientY) / box.height);
+      current = Math.min(Math.max(place, 0), BARS - 1);
+      // A quick stroke skips bars: fill those it passed over.
+      set(last === null ? current : last, current, Math.min(Math.max(height, 0), HEIGHTS));
+      last = current;
+    }
+
+    element.addEventListener("pointerdown", (event) => {
+      element.setPointerCapture(event.pointerId);
+      last = null;
+      draw(event);
+      event.preventDefault();
+      element.focus({ preventScroll: true });
+    });
+    element.addEventListener("pointermove", (event) => {
+      if (element.hasPointerCapture(event.pointerId)) draw(event);
+    });
+    element.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const rise = { ArrowUp: 1, ArrowDown: -1, PageUp: 3, PageDown: -3 }[event.key];
+      if (step) {
+        current = Math.min(Math.max(current + step, 0), BARS - 1);
+        describe();
+      } else if (rise) {
+        set(current, current, Math.min(Math.max(heights[current] + rise, 0), HEIGHTS));
+      } else return;
+      event.preventDefault();
+    });
+    return { show, heights: () => heights };
+  }
+
+  return controls;
+})();

@@ -1,0 +1,60 @@
+/* What the page shows, read from its address and written back to it. */
+
+Explorer.state = (function () {
+  "use strict";
+
+  const MECHANISMS = ["rr", "llp", "geom", "lap"];
+  const DEFAULTS = { mechanism: "llp", law: "beta-2-30", k: 8, epsilon: 1, seed: 2023, attack: 1 };
+  const NUMBERS = {
+    k: { low: 1, high: 64, step: 1 },
+    epsilon: { low: 0.05, high: 6, step: 0.01 },
+    seed: { low: 0, high: 999999, step: 1 },
+    attack: { low: 1, high: 999, step: 1 },
+  };
+  const LAWS = "uniform, beta-2-30, two-0.1-0.9-0.5 or drawn- and 20 digits";
+
+  function number(name, text, notes) {
+    const { low, high, step } = NUMBERS[name], value = text.trim() === "" ? NaN : Number(text);
+    if (Number.isNaN(value)) {
+      notes.push(`${name} = ${text} is not a number; ${DEFAULTS[name]} is shown.`);
+      return DEFAULTS[name];
+    }
+    const kept = Math.min(Math.max(value, low), high);
+    const rounded = Number((Math.round(kept / step) * step).toFixed(2));
+    if (kept !== value) notes.push(`${name} = ${text} is outside ${low} to ${high}; ${rounded} is shown.`);
+    else if (Math.abs(rounded - kept) > 1e-9) notes.push(`${name} = ${text} is rounded to ${rounded}.`);
+    return rounded;
+  }
+
+  function choice(name, text, allowed, names, notes) {
+    if (allowed(text)) return text;
+    notes.push(`${name} = ${text} is not known; it can be ${names}. ${DEFAULTS[name]} is shown.`);
+    return DEFAULTS[name];
+  }
+
+  /** The settings in the query of an address, and a note for each that could not be taken as is. */
+  function read(query) {
+    const state = { ...DEFAULTS }, notes = [];
+    for (const [name, text] of new URLSearchParams(query)) {
+      const shown = text.length > 40 ? `${text.slice(0, 40)}…` : text;
+      if (name in NUMBERS) state[name] = number(name, shown, notes);
+      else if (name === "mechanism") {
+        const known = (one) => MECHANISMS.includes(one);
+        state.mechanism = choice(name, shown, known, MECHANISMS.join(", "), notes);
+      } else if (name === "law") state.law = choice(name, shown, Explorer.people.law, LAWS, notes);
+      else if (name !== "highlight") notes.push(`${name.slice(0, 40)} is not a setting of this page.`);
+    }
+    return { state, notes };
+  }
+
+  /** The query that reads back to the same state, without what is as by default. */
+  function write(state) {
+    const query = new URLSearchParams();
+    for (const name of Object.keys(DEFAULTS)) {
+      if (state[name] !== DEFAULTS[name]) query.set(name, state[name]);
+    }
+    return query.toString();
+  }
+
+  return { DEFAULTS, NUMBERS, read, write };
+})();

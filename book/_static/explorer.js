@@ -1,0 +1,271 @@
+/* The page: state in, pictures and numbers out. */
+
+Explorer.start = (function () {
+  "use strict";
+
+  const { auditing, people, plots, state: settings } = Explorer;
+  const LEVEL = 0.98;
+  // Curves of the other mechanisms wait until the slider rests if a frame would take longer, in ms.
+  const BUDGET = 30;
+  const CURVE_POINTS = 257;
+  const LAPLACE_POINTS = 33;
+  const KEPT = 24;
+
+  /** What the page shows of a mechanism, each computed once and kept for a while.
+
+      `most` is the time it may take by the clock; null where the last time took longer. */
+  function ledger() {
+    const kept = new Map(), costs = {};
+    return function results(state, population, name, most = Infinity) {
+      const mechanism = auditing.mechanism(name, state.k, state.epsilon), reach = reachOf(state);
+      const chosen = name === state.mechanism, { bagSize, epsilon } = mechanism;
+      const key = [state.law, state.seed, name, chosen, bagSize, epsilon, reach].join();
+      if (kept.has(key)) return kept.get(key);
+      if (costs[name] > most) return null;
+      const began = performance.now(), audit = auditing.audit(population.eta, mechanism);
+      if (kept.size >= KEPT) kept.delete(kept.keys().next().value);
+      kept.set(key, summarise(audit, population, reach, chosen));
+      costs[name] = performance.now() - began;
+      return kept.get(key);
+    };
+  }
+
+  function reachOf({ epsilon }) {
+    return Math.max(4, 2 * epsilon);
+  }
+
+  function summarise(audit, population, reach, chosen) {
+    const { mechanism, size, nBags } = audit;
+    const releases = people.releases(mechanism, population.labels, population.noiseChance);
+    return {
+      mechanism,
+      size,
+      nBags,
+      mean: audit.meanAdditive(),
+      quantile: chosen ? audit.quantile(LEVEL) : NaN,
+      infinite: audit.infiniteShare(),
+      posterior: audit.posteriors(releases),
+      multiplicative: multiplicativeCurve(audit, reach),
+      additive: additiveCurve(audit, population.reach),
+    };
+  }
+
+  function multiplicativeCurve(audit, reach) {
+    const { epsilon, continuous } = audit.mechanism;
+    const far = continuous ? epsilon : reach, count = continuous ? LAPLACE_POINTS : CURVE_POINTS;
+    const even = Array.from({ length: count }, (_, j) => far * j / (count - 1));
+    // Two points at the ceiling, so that the jump to it is upright.
+    const edges = epsilon < reach ? [epsilon * (1 - 1e-9), epsilon * (1 + 1e-9)] : [];
+    const points = Float64Array.from([...even, ...edges]).sort(), shares = audit.cdf(points);
+    const curve = Array.from(points, (t, j) => [t, shares[j]]);
+    return [[0, 0], ...curve, [reach, shares[shares.length - 1]]];
+  }
+
+  function additiveCurve(audit, reach) {
+    const sorted = Float64Array.from(audit.additive).sort(), curve = [[0, 0]];
+    for (let j = 0, below = 0; j < CURVE_POINTS; j++) {
+      const value = reach * j / (CURVE_POINTS - 1);
+      while (below < sorted.length && sorted[below] <= value) below++;
+      curve.push([value, below / sorted.length]);
+    }
+    return curve;
+  }
+
+  const percent = (share, digits = 2) => `${(100 * share).toFixed(digits)}%`;
+
+  /** Share of right guesses without any release. */
+  function blindShare(eta, size) {
+    let sum = 0;
+    for (let i = 0; i < size; i++) sum += Math.max(eta[i], 1 - eta[i]);
+    return sum / size;
+  }
+
+  /** The four numbers, each with a line that says what it means. */
+  function tilesOf({ mechanism: { epsilon }, mean, quantile, infinite }, blind) {
+    const noisy = epsilon < Infinity, most = (50 * Math.tanh(0.5 * epsilon)).toFixed(1);
+    const safe = noisy ? "noise leaves every label in doubt" : "no label becomes certain";
+    return {
+      additive: [mean > 0 && mean < 5e-5 ? mean.toExponential(1) : mean.toFixed(4),
+        `right guesses: ${percent(blind)} without, ${percent(blind + mean)} with the release`],
+      quantile: quantile === Infinity ? ["∞", "more than 2% of all moves are infinite"]
+        : [quantile.toFixed(3), "98% of all moves of the log-odds are no larger"],
+      infinite: [percent(infinite), infinite > 0 ? "of labels become certain" : safe],
+      guarantee: noisy
+        ? [`ε = ${epsilon.toFixed(2)}`, `whatever the attacker knows: odds move by at most a factor of ${
+          Math.exp(epsilon).toFixed(2)}, right guesses rise by at most ${most} points`]
+        : ["none", "a bag of equal labels gives away all of them"],
+    };
+  }
+
+  /** The same as a few sentences, for those who hear the page. */
+  function summaryOf(state, { mechanism, mean, quantile, infinite }, blind) {
+    const { name, bagSize, epsilon } = mechanism, noisy = epsilon < Infinity;
+    const bags = name === "rr" ? "" : `, bags of ${bagSize}`;
+    const rate = noisy ? `, epsilon ${epsilon.toFixed(2)}` : "";
+    const shift = quantile === Infinity ? "The 98th percentile of the shift in log-odds is infinite"
+      : `98 of 100 shifts in log-odds are at most ${quantile.toFixed(3)}`;
+    const certain = infinite > 0 ? percent(infinite) : "none";
+    const promise = noisy ? `No release can shift any log-odds by more than ${epsilon.toFixed(2)}.`
+      : "There is no guarantee.";
+    return `${plots.LOOKS[name].label}${bags}${rate}; priors: ${people.law(state.law).label}. `
+      + `The attacker guesses ${percent(blind)} of the labels right without the release and `
+      + `${percent(blind + mean)} with it. ${shift}, and ${certain} of the labels become certain. ${promise}`;
+  }
+
+  /** The largest additive advantage worth a place on the axis depends on the law alone. */
+  function additiveReach(eta) {
+    const most = Float64Array.from(eta, (prior) => Math.min(prior, 1 - prior)).sort();
+    const wanted = most[Math.floor(0.8 * most.length)];
+    return [0.02, 0.05, 0.1, 0.2, 0.3, 0.4].find((reach) => wanted <= reach) || 0.5;
+  }
+
+  function start(root) {
+    const find = (selector) => root.querySelector(selector);
+    const canvas = (name) => find(`[data-plot=${name}]`);
+    const results = ledger();
+    let state, population, crowd = "", colours, frame = 0, deferred = 0, writing = 0, speaking = 0;
+
+    const show = Explorer.controls(root, change);
+    const showBag = Explorer.bag(find(".explorer-bag"));
+
+    function populate() {
+      const wanted = `${state.law} ${state.seed}`;
+      if (crowd === wanted) return;
+      population = people.population(state.law, state.seed);
+      population.labels = population.eta.map((prior, i) => (population.labelChance[i] < prior ? 1 : 0));
+      population.reach = additiveReach(population.eta);
+      crowd = wanted;
+    }
+
+    function change(part, staged = false) {
+      state = { ...state, ...part };
+      note([]);
+      clearTimeout(writing);
+      writing = setTimeout(writeAddress, 200);
+      schedule(staged);
+    }
+
+    function schedule(staged = false) {
+      cancelAnimationFrame(frame);
+      clearTimeout(deferred);
+      frame = requestAnimationFrame(() => render(staged));
+    }
+
+    function render(staged) {
+      const began = performance.now();
+      populate();
+      root.dataset.mechanism = state.mechanism;
+      show(state, population.eta);
+      const found = results(state, population, state.mechanism);
+      const complete = draw(found, began + BUDGET);
+      const blind = blindShare(population.eta, found.size);
+      for (const [name, [value, hint]] of Object.entries(tilesOf(found, blind))) {
+        const [big, small] = root.querySelectorAll(`[data-tile=${name}] dd`);
+        big.textContent = value;
+        small.textContent = hint;
+      }
+      showBag(state, population.eta, staged);
+      describe(found, summaryOf(state, found, blind));
+      Explorer.lastRender = performance.now() - began;
+      fine(found);
+      if (!complete) deferred = setTimeout(() => draw(found, Infinity), 90);
+    }
+
+    /** Draw the chosen mechanism, and of the others those there is time for; true if all were. */
+    function draw(found, deadline) {
+      const { eta, reach } = population, curves = {};
+      for (const name of Object.keys(plots.LOOKS)) {
+        const one = name === state.mechanism ? found
+          : results(state, population, name, deadline - performance.now());
+        if (one) curves[name] = one;
+      }
+      const pick = (part) => Object.fromEntries(
+        Object.entries(curves).map(([name, one]) => [name, one[part]]));
+      const { posterior, quantile, infinite } = found;
+      const chosen = { name: state.mechanism, epsilon: found.mechanism.epsilon };
+      plots.scatter(canvas("scatter"), colours, { ...chosen, eta, posterior, quantile });
+      plots.multiplicative(canvas("multiplicative"), colours,
+        { ...chosen, reach: reachOf(state), curves: pick("multiplicative"), infinite });
+      plots.additive(canvas("additive"), colours, { ...chosen, reach, curves: pick("additive") });
+      return Object.keys(curves).length === Object.keys(plots.LOOKS).length;
+    }
+
+    /** The sentence is spoken once the sliders rest; the pictures carry it as their description. */
+    function describe(found, summary) {
+      clearTimeout(speaking);
+      speaking = setTimeout(() => {
+        find(".explorer-summary").textContent = summary;
+        const name = plots.LOOKS[state.mechanism].label;
+        const mean = `its mean is ${found.mean.toFixed(4)}`;
+        const pictures = {
+          scatter: `Scatter plot of posterior against prior under ${name}. ${summary}`,
+          multiplicative: `Distribution function of the multiplicative advantage under ${name}. ${summary}`,
+          additive: `Distribution function of the additive advantage under ${name}; ${mean}.`,
+        };
+        for (const [one, text] of Object.entries(pictures)) canvas(one).setAttribute("aria-label", text);
+      }, 300);
+    }
+
+    function fine({ size, nBags, mechanism: { bagSize } }) {
+      const left = people.COUNT - size;
+      const out = left ? `; ${left} people do not fill a bag and are left out` : "";
+      const bags = bagSize === 1 ? "each alone" : `in ${nBags} bags of ${bagSize}`;
+      find(".explorer-fine").textContent = `Simulated priors: ${size} people, ${bags}${out}. `
+        + "Exact for these bags, over all labels and all noise. "
+        + `Computed and drawn in ${Explorer.lastRender.toFixed(0)} ms.`;
+    }
+
+    function note(notes) {
+      const place = find(".explorer-note");
+      place.textContent = notes.join(" ");
+      place.hidden = notes.length === 0;
+    }
+
+    function writeAddress() {
+      const query = settings.write(state);
+      // Some browsers refuse to change the address of a page opened from the disk.
+      try {
+        history.replaceState(null, "", `${location.pathname}${query && "?"}${query}${location.hash}`);
+      } catch (refusal) { /* The page works as well without. */ }
+    }
+
+    function readAddress(query) {
+      const read = settings.read(query);
+      state = read.state;
+      note(read.notes);
+      schedule();
+    }
+
+    function repaint() {
+      colours = plots.palette(root);
+      schedule();
+    }
+
+    find("[data-action=attack]").addEventListener("click", () => {
+      change({ attack: state.attack % settings.NUMBERS.attack.high + 1 }, true);
+    });
+    find("[data-action=people]").addEventListener("click", () => {
+      change({ seed: (state.seed + 1) % (settings.NUMBERS.seed.high + 1), attack: 1 }, true);
+    });
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest('a[href^="?"]');
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      history.pushState(null, "", location.pathname + link.getAttribute("href"));
+      readAddress(link.search);
+      root.scrollIntoView({ block: "start" });
+    });
+    window.addEventListener("popstate", () => readAddress(location.search));
+
+    root.hidden = false;
+    readAddress(location.search);
+    repaint();
+    new ResizeObserver(() => schedule()).observe(find(".explorer-plots"));
+    new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  }
+
+  return start;
+})();
+
+Explorer.start(document.getElementById("explorer"));

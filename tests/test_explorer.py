@@ -1,0 +1,190 @@
+"""The explorer's arithmetic, in an empty page, against the package's."""
+
+import math
+import zlib
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+import labelaudit as la
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = pytest.mark.browser
+
+STATIC = ROOT / "book" / "_static"
+CORE = ("explorer-audit.js", "explorer-laplace.js", "explorer-people.js", "explorer-state.js")
+MECHANISMS = {
+    "rr": lambda bag_size, epsilon: la.RandomizedResponse(epsilon),
+    "llp": lambda bag_size, epsilon: la.LabelProportions(bag_size),
+    "geom": la.GeometricProportions,
+    "lap": la.LaplaceProportions,
+}
+EVERYTHING = """([eta, name, bagSize, epsilon, positions, points]) => {
+  const rate = epsilon === null ? Infinity : epsilon;
+  const { audit, mechanism } = Explorer.auditing;
+  const one = audit(Float64Array.from(eta), mechanism(name, bagSize, rate));
+  return {
+    additive: [...one.additive],
+    posterior: [...one.posteriors(positions)],
+    cdf: [...one.cdf(Float64Array.from(points))],
+    quantiles: [0.5, 0.98].map((level) => one.quantile(level)),
+    infinite: one.infiniteShare(),
+  };
+}"""
+
+
+def uniform(shape, rng):
+    return rng.random(shape)
+
+
+def rare(shape, rng):
+    return rng.beta(2, 30, shape)
+
+
+def tiny(shape, rng):
+    """Half of the priors close to 0 or 1, down to 1e-12 from it."""
+    faint = 10.0 ** -rng.uniform(1, 12, shape)
+    faint = np.where(rng.random(shape) < 0.3, 1 - faint, faint)
+    return np.where(rng.random(shape) < 0.5, faint, rng.random(shape))
+
+
+def known(shape, rng):
+    """Labels that are no secret, among others that are."""
+    return rng.choice([0.0, 1.0, 0.3, 0.9, 1e-9], shape)
+
+
+@pytest.fixture(scope="module")
+def core(browser):
+    """An empty page with the explorer's arithmetic."""
+    page = browser.new_page()
+    for name in CORE:
+        page.add_script_tag(path=STATIC / name)
+    yield page
+    page.close()
+
+
+def attacked(core, law, bag_size, epsilon, name):
+    """The same attack by the package and by the page: two dictionaries."""
+    rng = np.random.default_rng(zlib.crc32(f"{law.__name__} {bag_size} {epsilon} {name}".encode()))
+    mechanism = MECHANISMS[name](bag_size, epsilon)
+    eta = law((6, bag_size), rng).reshape(-1, mechanism.bag_size)
+    labels = rng.random(eta.shape) < eta
+    silent = name == "lap" and epsilon == 0
+    releases = labels.mean(axis=1) if silent else mechanism.release(labels, rng)
+    positions = releases * mechanism.bag_size
+    if not mechanism.continuous:
+        positions = np.rint(positions)
+    points = np.sort(rng.random(20) * 3 * min(max(epsilon, 0.5), 4))
+    ours = {
+        "additive": la.additive_advantage(eta, mechanism).ravel(),
+        "posterior": la.posterior(eta, mechanism, releases).ravel(),
+        "cdf": la.multiplicative_cdf(eta, mechanism, points),
+        "quantiles": [la.multiplicative_quantile(eta, mechanism, q) for q in (0.5, 0.98)],
+        "infinite": 1 - la.multiplicative_cdf(eta, mechanism, 1e300),
+    }
+    rate = None if math.isinf(epsilon) else epsilon
+    given = [eta.ravel(), name, bag_size, rate, positions, points]
+    listed = [value.tolist() if isinstance(value, np.ndarray) else value for value in given]
+    return ours, core.evaluate(EVERYTHING, listed)
+
+
+@pytest.mark.parametrize("law", [uniform, rare, tiny, known])
+@pytest.mark.parametrize("bag_size", [1, 2, 3, 8, 17, 64])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_numbers_are_the_package_s(core, law, bag_size, name):
+    for epsilon in (0.0, 0.1, 1.0, 3.0, 8.0, math.inf):
+        ours, theirs = attacked(core, law, bag_size, epsilon, name)
+        for key, value in ours.items():
+            what = f"{key} of {name}, k = {bag_size}, epsilon = {epsilon}, {law.__name__} priors"
+            np.testing.assert_allclose(theirs[key], value, rtol=0, atol=1e-9, err_msg=what)
+
+
+def test_releases_are_the_package_s(core):
+    """From the same uniforms the page draws the same noise as the package."""
+
+    class Given:
+        def __init__(self, values):
+            self.values = values
+
+        def random(self, size):
+            assert size == self.values.size
+            return self.values
+
+    rng = np.random.default_rng(7)
+    call = """([labels, chances, k, epsilon]) => [...Explorer.people.releases(
+      Explorer.auditing.mechanism("geom", k, epsilon), labels, chances)]"""
+    for bag_size, epsilon in ((1, 0.0), (1, 1.0), (8, 0.3), (8, 4.0)):
+        labels, chances = rng.integers(0, 2, (400, bag_size)), rng.random(400)
+        theirs = core.evaluate(call, [labels.ravel().tolist(), chances.tolist(), bag_size, epsilon])
+        mechanism = la.GeometricProportions(bag_size, epsilon)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("labelaudit.checks.generator", lambda rng: rng)
+            ours = mechanism.release(labels, Given(chances)) * bag_size
+        np.testing.assert_allclose(theirs, ours, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "mean", "variance"),
+    [
+        ("uniform", 1 / 2, 1 / 12),
+        ("beta-2-30", 1 / 16, 2 * 30 / (32**2 * 33)),
+        ("beta-0.5-0.5", 1 / 2, 1 / 8),
+        ("two-0.1-0.9-0.25", 0.3, 0.8**2 * 3 / 16),
+        ("drawn-10000000000000000003", 0.025 + 0.75 * 0.95, 0.95**2 * 3 / 16 + 0.05**2 / 12),
+    ],
+)
+def test_laws_have_their_moments(core, name, mean, variance):
+    """Over 40 seeds; five standard errors, so a false alarm about once in a million."""
+    call = """(name) => Array.from({ length: 40 },
+      (_, seed) => [...Explorer.people.population(name, seed).eta])"""
+    eta = np.array(core.evaluate(call, name)).ravel()
+    assert abs(eta.mean() - mean) < 5 * math.sqrt(variance / eta.size)
+    squares = (eta - mean) ** 2
+    assert abs(squares.mean() - variance) < 5 * squares.std() / math.sqrt(eta.size)
+
+
+def test_labels_and_noise_are_fresh_uniforms(core):
+    call = """() => { const crowd = Explorer.people.population("uniform", 5);
+      return [crowd.eta, crowd.labelChance, crowd.noiseChance].map((part) => [...part]); }"""
+    streams = np.array(core.evaluate(call))
+    bound = 5 / math.sqrt(streams.shape[1])
+    assert np.abs(np.corrcoef(streams) - np.eye(3)).max() < bound
+    assert np.abs(streams.mean(axis=1) - 0.5).max() < bound * math.sqrt(1 / 12)
+
+
+BAD = {
+    "k=900": ("k", 64),
+    "k=0": ("k", 1),
+    "k=eight": ("k", 8),
+    "k=2.5": ("k", 3),
+    "epsilon=-1": ("epsilon", 0.05),
+    "epsilon=NaN": ("epsilon", 1),
+    "epsilon=Infinity": ("epsilon", 6),
+    "epsilon=": ("epsilon", 1),
+    "seed=1e12": ("seed", 999999),
+    "mechanism=llp2": ("mechanism", "llp"),
+    "law=beta-0-1": ("law", "beta-2-30"),
+    "law=drawn-00000000000000000000": ("law", "beta-2-30"),
+    "law=two-0.1-1.5-0.5": ("law", "beta-2-30"),
+    "colour=red": ("k", 8),
+}
+
+
+@pytest.mark.parametrize("query", BAD)
+def test_bad_settings_are_mended_and_named(core, query):
+    found = core.evaluate("(query) => Explorer.state.read(query)", query)
+    name, value = BAD[query]
+    assert found["state"][name] == value
+    assert len(found["notes"]) == 1
+    assert query.split("=")[0] in found["notes"][0]
+
+
+def test_settings_survive_the_address(core):
+    query = "mechanism=lap&law=drawn-01234567899876543210&k=17&epsilon=0.35&seed=4&attack=3"
+    call = (
+        "(query) => { const { state, notes } = Explorer.state.read(query); return [state, notes]; }"
+    )
+    state, notes = core.evaluate(call, query)
+    assert notes == []
+    assert core.evaluate("(state) => Explorer.state.write(state)", state) == query
