@@ -21,6 +21,10 @@ COMMANDS = {
     "run": ("labelaudit.book.commands", "run one chapter with parameters of your own"),
     "book": ("labelaudit.book.commands", "run what is out of date and build the site"),
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
+    "audit": ("labelaudit.report.command", "audit a table of your own, and write a report"),
+    "teach": ("labelaudit.teach.command", "make a class's own copies of a chapter, and the key"),
+    "sweep": ("labelaudit.learning.command", "train every mechanism of a grid"),
+    "results": ("labelaudit.learning.command", "list, export or verify the results of sweeps"),
 }
 
 

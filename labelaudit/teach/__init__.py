@@ -1,0 +1,58 @@
+"""Self-checks for the book's exercises, and copies of its chapters for a class.
+
+`check` looks at an answer and says whether it is right; where it is not, it gives a hint. It
+tests what must hold of the answer, with numbers worked out afresh, so any way of getting there
+counts.
+
+>>> check("ex-setting-two", [0.2, 0.8])
+ex-setting-two: right
+>>> check("ex-setting-two", [0.2, 0.5])
+ex-setting-two: not yet. The two posteriors must add up to the published count, which is one.
+>>> check("ex-setting-two", ...)
+ex-setting-two: not answered yet. Put your answer in place of the three dots.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Verdict", "check"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a self-check found: whether the answer is right and, if not, a hint."""
+
+    label: str
+    right: bool
+    hint: str = ""
+
+    def __repr__(self) -> str:
+        """One line for the notebook."""
+        if self.right:
+            return f"{self.label}: right"
+        return f"{self.label}: {self.hint}"
+
+
+def check(label: str, answer: Any, **parameters: Any) -> Verdict:
+    """Test an answer to the exercise with this label.
+
+    Where the answer depends on the page's parameters they are passed by name, so the same check
+    serves every student's own copy.
+    """
+    from labelaudit.teach.exercises import EXERCISES, Hint
+
+    if label not in EXERCISES:
+        near = difflib.get_close_matches(label, EXERCISES, n=1)
+        meant = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"there is no self-check for {label!r}{meant}")
+    if answer is ...:
+        hint = "not answered yet. Put your answer in place of the three dots."
+        return Verdict(label, False, hint)
+    try:
+        EXERCISES[label](answer, **parameters)
+    except Hint as hint:
+        return Verdict(label, False, f"not yet. {hint}")
+    return Verdict(label, True)

@@ -1,0 +1,149 @@
+"""The command `teach`: a chapter for every seat of a class, and the key."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+from labelaudit.book.checkout import Checkout, find_checkout, write_atomically
+from labelaudit.book.contract import SCALES, Chapter, check_source, find_chapter, load_chapters
+from labelaudit.refusal import Refusal
+
+EXAMPLES = """\
+examples:
+  labelaudit teach 02_additive_advantage --seats 20 --out class
+  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out class
+
+The list has one student a line; of a csv file, the first column counts. The folder gets
+students/<name>.ipynb, without solutions and with an empty answer before each self-check,
+key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters of each. Law, bag size,
+epsilon and seed are drawn from the student's name: the same name and seed give the same page.
+Notebooks that are there already are left alone, so that nobody's work is overwritten.
+
+exit status: 0 done, 1 a page could not be written, 2 refused before anything was written
+"""
+MOST_SEATS = 1000
+
+
+def add_parser(subparsers: Any) -> None:
+    """Register the command."""
+    parser = subparsers.add_parser(
+        "teach",
+        help="make a class's own copies of a chapter, and the key",
+        description="Make a copy of a chapter for each student, with parameters of their own.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--seats", type=int, metavar="N", help="the number of seats: seat-01 ...")
+    group.add_argument("--list", type=Path, metavar="FILE", help="a file with a student a line")
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other parameters")
+    parser.add_argument("--scale", choices=SCALES, default="laptop", help="size of the pages' runs")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
+    parser.set_defaults(run=make_copies)
+
+
+def make_copies(arguments: argparse.Namespace) -> int:
+    """Write a notebook and a key for every student, and say where they are."""
+    checkout = find_checkout()
+    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
+    check_source(chapter, checkout.source(chapter.id))
+    students = read_list(arguments.list) if arguments.list else seats(arguments.seats)
+    written = write_copies(
+        checkout, chapter, students, arguments.out, arguments.scale, arguments.seed
+    )
+    kept = 2 * len(students) - written
+    print(f"{written} notebooks written to {arguments.out}" + (f", {kept} kept" if kept else ""))
+    return 0
+
+
+def seats(number: int) -> list[str]:
+    """Names for a number of seats: seat-01, seat-02, ..."""
+    if not 1 <= number <= MOST_SEATS:
+        raise Refusal(f"--seats: {number} is not a whole number from 1 to {MOST_SEATS}")
+    width = max(2, len(str(number)))
+    return [f"seat-{seat:0{width}d}" for seat in range(1, number + 1)]
+
+
+def read_list(path: Path) -> list[str]:
+    """The students of a class list, in its order: the first column of every line."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refusal(f"--list: cannot read {path}: {error}") from None
+    rows = csv.reader(line for line in text.splitlines() if line.strip())
+    students = [row[0].strip() for row in rows if row and row[0].strip()]
+    if not students:
+        raise Refusal(f"--list: {path} names no student")
+    files: dict[str, str] = {}
+    for student in students:
+        file = file_name(student).casefold()
+        if file in files:
+            other = files[file]
+            both = "is there twice" if other == student else f"and {other!r} would share a file"
+            raise Refusal(f"--list: {student!r} {both}; give each student a name of their own")
+        files[file] = student
+    return students
+
+
+def file_name(student: str) -> str:
+    """A student's name as the name of a file: letters, digits, dots and dashes are kept."""
+    return re.sub(r"[^\w.-]+", "-", student).strip(".-") or "student"
+
+
+def write_copies(
+    checkout: Checkout, chapter: Chapter, students: list[str], out: Path, scale: str, seed: int
+) -> int:
+    """Write every copy that is not there yet and the table of parameters; give the number made."""
+    import jupytext
+    import nbformat
+
+    from labelaudit.book.hosted import add_install_cell
+    from labelaudit.teach.copies import key_copy, own_parameters, student_copy
+
+    owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
+    table = key_table(out / "key.csv", chapter, owned)
+    source = jupytext.read(checkout.source(chapter.id))
+    add_install_cell(source, checkout.root / "pyproject.toml")
+    written = 0
+    for student, parameters in owned.items():
+        for folder, make, kind in (("students", student_copy, ""), ("key", key_copy, ", key")):
+            path = out / folder / f"{file_name(student)}.ipynb"
+            if not path.exists():
+                made = make(source, parameters, f"{chapter.title}: {student}{kind}")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, nbformat.writes(made))
+                written += 1
+    write_atomically(out / "key.csv", table)
+    return written
+
+
+def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) -> str:
+    """The table of everybody's parameters, with the rows of students made earlier.
+
+    A row that says otherwise than the notebook to be kept would be a wrong key: it is refused.
+    """
+    rows: dict[str, dict[str, str]] = {}
+    if path.is_file():
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = {row["student"]: row for row in csv.DictReader(file)}
+    for student, parameters in owned.items():
+        row = {"student": student, "chapter": chapter.id}
+        row |= {name: str(value) for name, value in parameters.items()}
+        if rows.setdefault(student, row) != row:
+            raise Refusal(
+                f"--out: {path.parent} already holds notebooks of {student!r} for another chapter,"
+                " seed or scale; choose another folder"
+            )
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text, ["student", "chapter", *next(iter(owned.values()))], lineterminator="\n"
+    )
+    writer.writeheader()
+    writer.writerows(rows.values())
+    return text.getvalue()

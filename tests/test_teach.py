@@ -1,0 +1,247 @@
+"""Self-checks that can fail, and copies for a class that run and give nothing away."""
+
+import csv
+import inspect
+import math
+import re
+
+import jupytext
+import nbformat
+import numpy as np
+import papermill
+import pytest
+from conftest import ROOT
+
+from labelaudit import cli
+from labelaudit.book.checkout import Checkout
+from labelaudit.book.contract import load_chapters
+from labelaudit.book.hosted import add_install_cell
+from labelaudit.book.reading import read_source
+from labelaudit.book.runner import execute
+from labelaudit.teach import check
+from labelaudit.teach.copies import own_parameters, student_copy
+from labelaudit.teach.exercises import EXERCISES
+from labelaudit.teach.plain import plain
+
+CHECKOUT = Checkout(ROOT)
+DECLARED = load_chapters(CHECKOUT.chapters_file)
+# Chapters are numbered; the ledger, the errata and the page on data have no exercises.
+CHAPTERS = sorted(name for name in DECLARED if name[:2].isdigit())
+CHECKS = {
+    label: (chapter, name)
+    for chapter in CHAPTERS
+    for label, name in re.findall(
+        r'check\("(ex-[\w-]+)", (\w+)', CHECKOUT.source(chapter).read_text(encoding="utf-8")
+    )
+}
+
+
+def source(chapter):
+    return jupytext.read(CHECKOUT.source(chapter))
+
+
+def copied(chapter, student="seat-01", seed=0):
+    parameters = own_parameters(DECLARED[chapter], "smoke", student, seed)
+    return student_copy(source(chapter), parameters, "a title")
+
+
+def printed(notebook):
+    """What the cells of a notebook show as text."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return "\n".join(output.get("data", {}).get("text/plain", "") for output in outputs)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_chapter_asks_for_something_to_compute(chapter):
+    text = CHECKOUT.source(chapter).read_text(encoding="utf-8")
+    exercises = re.findall(r"\{exercise\} [^\n]*\n:label: (\S+)", text)
+    gated = re.findall(r"\{solution-start\} (\S+)", text)
+    assert len(exercises) >= 3
+    assert [label for label, (home, _) in CHECKS.items() if home == chapter] == gated != []
+
+
+def test_checks_and_exercises_are_the_same_set():
+    assert set(CHECKS) == set(EXERCISES)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_chapters_own_solutions_are_right(chapter):
+    declared = DECLARED[chapter]
+    ran = execute(CHECKOUT, declared, declared.values("smoke"), scale="smoke")
+    shown = printed(ran.notebook)
+    for label, (home, _) in CHECKS.items():
+        if home == chapter:
+            assert f"{label}: right" in shown
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_student_copy_runs_and_waits_for_answers(chapter, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    copy = copied(chapter)
+    ran = papermill.execute_notebook(
+        copy, None, kernel_name="python3", progress_bar=False, cwd=tmp_path
+    )
+    shown = printed(ran)
+    for label, (home, _) in CHECKS.items():
+        if home == chapter:
+            assert f"{label}: not answered yet" in shown
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_student_copy_contains_no_solution(chapter):
+    original = CHECKOUT.source(chapter).read_text(encoding="utf-8")
+    block = r"^(`{3,})\{solution-start\}.*?\{solution-end\}|^(`{3,})\{solution\}.*?^\2$"
+    found = [match[0] for match in re.finditer(block, original, re.MULTILINE | re.DOTALL)]
+    outside = re.sub(block, "", original, flags=re.MULTILINE | re.DOTALL)
+    lines = {line.strip() for solution in found for line in solution.splitlines()}
+    telling = [line for line in lines if len(line) > 30 and line not in outside]
+    assert len(found) >= 3 and len(telling) >= 3
+    text = "\n".join(cell.source for cell in copied(chapter).cells)
+    for line in telling:
+        assert line not in text and plain(line) not in text, line
+
+
+@pytest.mark.parametrize("label", sorted(EXERCISES))
+def test_a_check_refuses_what_is_no_answer(label):
+    parameters = {"epsilon": 1.0, "bag_size": 8, "means": {"uniform": 0.5}, "level": 0.98}
+    parameters |= {"eta": np.full(200, 0.02), "seed": 0}
+    wanted = list(inspect.signature(EXERCISES[label]).parameters)[1:]
+    given = {name: parameters[name] for name in wanted}
+    for nonsense in ("a guess", None, [], [math.nan] * 2, -1.0, {}, np.zeros((7, 3))):
+        verdict = check(label, nonsense, **given)
+        assert not verdict.right
+        assert verdict.hint.startswith("not yet. ") and len(verdict.hint) > 15
+
+
+@pytest.mark.parametrize(
+    ("label", "right", "wrong", "parameters"),
+    [
+        ("ex-setting-two", [0.2, 0.8], [0.25, 0.75], {}),
+        (
+            "ex-setting-own",
+            [0.9**4 + 0.1**4, 0.231969],
+            [0.9**4, 0.3],
+            {"bag_size": 4, "epsilon": 1},
+        ),
+        ("ex-additive-coin", [0.25, 0.25, 0.1875], [0.25, 0.25, 0.25], {}),
+        ("ex-scatter-large", [21, 215], [22, 215], {}),
+        ("ex-scatter-large", [21, 215], [21, 214], {}),
+        (
+            "ex-distribution-size",
+            {"uniform": 7, "beta-2-30": 61},
+            {"uniform": 7, "beta-2-30": 60},
+            {"means": {"uniform": 0.5, "beta-2-30": 1 / 16}, "level": 0.98},
+        ),
+        (
+            "ex-response-compute",
+            [math.log(19), 0.05 - 1 / 362, 0.268941],
+            [3, 0, 0],
+            {"epsilon": 1.0},
+        ),
+    ],
+)
+def test_a_check_tells_right_from_nearly_right(label, right, wrong, parameters):
+    assert check(label, right, **parameters).right
+    assert not check(label, wrong, **parameters).right
+
+
+def test_an_unknown_exercise_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"no self-check for 'ex-seting-two'.*ex-setting-two"):
+        check("ex-seting-two", 1)
+
+
+def test_parameters_are_a_students_own_and_lasting():
+    chapter = DECLARED["02_additive_advantage"]
+    seats = [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
+    assert seats == [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
+    assert len({(s["bag_size"], s["epsilon"], tuple(s["laws"])) for s in seats}) > 20
+    assert own_parameters(chapter, "laptop", "seat-1", 1) != seats[1]
+    for values in seats:
+        assert chapter.resolve("laptop", values) == values
+
+
+def test_the_command_writes_students_key_and_table_and_overwrites_nothing(tmp_path, capsys):
+    out = tmp_path / "class"
+    names = tmp_path / "students.csv"
+    names.write_text("Ada Lovelace,3\nÉmilie du Châtelet,1\n", encoding="utf-8")
+    arguments = ["teach", "02_additive_advantage", "--list", str(names), "--out", str(out)]
+    assert cli.main(arguments) == 0
+    written = {path.relative_to(out).as_posix() for path in out.rglob("*.ipynb")}
+    assert written == {
+        f"{kind}/{name}.ipynb"
+        for kind in ("students", "key")
+        for name in ("Ada-Lovelace", "Émilie-du-Châtelet")
+    }
+    with open(out / "key.csv", encoding="utf-8") as file:
+        assert [row["student"] for row in csv.DictReader(file)] == [
+            "Ada Lovelace",
+            "Émilie du Châtelet",
+        ]
+    mine = out / "students" / "Ada-Lovelace.ipynb"
+    nbformat.validate(nbformat.read(mine, as_version=4))
+    mine.write_text("my answers")
+    assert cli.main(arguments) == 0
+    assert mine.read_text() == "my answers"
+    assert "4 kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nosuch", "--seats", "3"], "there is no chapter 'nosuch'"),
+        (["02_additive_advantage", "--seats", "0"], "0 is not a whole number from 1 to 1000"),
+        (["02_additive_advantage", "--list", "absent.txt"], "cannot read absent.txt"),
+    ],
+)
+def test_the_command_refuses_in_one_line(arguments, message, tmp_path, capsys, monkeypatch):
+    assert cli.main(["teach", *arguments, "--out", str(tmp_path / "class")]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not (tmp_path / "class").exists()
+
+
+def test_a_key_that_would_not_fit_the_notebooks_is_refused(tmp_path, capsys):
+    arguments = ["teach", "02_additive_advantage", "--seats", "2", "--out", str(tmp_path / "c")]
+    assert cli.main(arguments) == 0
+    before = (tmp_path / "c" / "key.csv").read_text()
+    assert cli.main([*arguments, "--seed", "5"]) == 2
+    assert "already holds notebooks of 'seat-01'" in capsys.readouterr().err
+    assert (tmp_path / "c" / "key.csv").read_text() == before
+
+
+def test_two_students_with_one_name_are_refused(tmp_path, capsys):
+    names = tmp_path / "students.txt"
+    names.write_text("A\nB\nA\n")
+    assert cli.main(["teach", "02", "--list", str(names), "--out", str(tmp_path / "c")]) == 2
+    assert "'A' is there twice" in capsys.readouterr().err
+    names.write_text("Ada\nBen\nada\n")
+    arguments = [
+        "teach",
+        "02_additive_advantage",
+        "--list",
+        str(names),
+        "--out",
+        str(tmp_path / "c"),
+    ]
+    assert cli.main(arguments) == 2
+    assert "'ada' and 'Ada' would share a file" in capsys.readouterr().err
+
+
+def test_a_notebook_opened_elsewhere_installs_the_package_first():
+    notebook = source("01_setting")
+    add_install_cell(notebook, ROOT / "pyproject.toml")
+    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
+    calls = []
+    scope = {"__name__": "elsewhere"}
+    exec(first.source, scope)
+    code = first.source.replace('"labelaudit")', '"no_such_package_here")').replace(
+        "subprocess.check_call", "record"
+    )
+    exec(code, {"record": calls.append})
+    assert calls and calls[0][-1] == "labelaudit[book,train]"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_time_to_read_is_measured(chapter):
+    measured, stated = read_source(CHECKOUT.source(chapter))
+    assert stated == measured, f"{chapter} takes {measured} minutes to read, not {stated}"
