@@ -254,6 +254,52 @@ def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
     )
 
 
+def reliability(
+    axes: Axes, predicted: ArrayLike, observed: ArrayLike, error: ArrayLike, **options: Any
+) -> None:
+    """A reliability diagram: shares of ones against scores, with bars of two standard errors."""
+    style: Options = {"color": "black", "marker": "o", "markersize": 4, "linewidth": 1}
+    bars = 2 * np.asarray(error)
+    axes.errorbar(
+        np.asarray(predicted), np.asarray(observed), bars, elinewidth=1, **(style | options)
+    )
+    square(axes)
+    axes.set_xlabel("score")
+
+
+def plug_in_and_realised(
+    axes: Axes,
+    names: Sequence[str],
+    plug_in: ArrayLike,
+    realised: ArrayLike,
+    error: ArrayLike,
+    mechanism: Mechanism,
+) -> None:
+    """What each estimate of eta promises (open) and what the attack does (filled), a line each.
+
+    Bars are two standard errors of the difference, around the realised advantage: a plug-in
+    outside its bar is a warning, and gets an exclamation mark.
+    """
+    one = look(mechanism)
+    places = np.arange(len(names), dtype=float)
+    promised, done, bars = np.asarray(plug_in), np.asarray(realised), 2 * np.asarray(error)
+    common: Options = {"color": one.colour, "marker": one.marker, "linestyle": "none"}
+    axes.errorbar(done, places, xerr=bars, capsize=2, markersize=6, label="realised", **common)
+    axes.plot(
+        promised, places, markerfacecolor="white", markersize=9, zorder=3, label="plug-in", **common
+    )
+    for place in places[np.abs(promised - done) > bars]:
+        far = max(promised[int(place)], done[int(place)] + bars[int(place)])
+        axes.annotate(
+            "!", (far, place), (7, 0), textcoords="offset points", va="center", weight="bold"
+        )
+    axes.set_yticks(places, names)
+    axes.set(title=one.name, ylim=(len(names) - 0.4, -0.6))
+    axes.margins(x=0.12)
+    axes.grid(axis="y", color="#dddddd")
+    axes.set_axisbelow(True)
+
+
 def legend(figure: Figure, axes: Axes, *, columns: int = 4, **options: Any) -> None:
     """One legend for a whole figure, above its axes, with what the given axes show."""
     handles, labels = axes.get_legend_handles_labels()

@@ -199,6 +199,7 @@ def make_checkout(root: Path) -> Path:
         "_config.yml": yaml.safe_dump(CONFIG),
         "_toc.yml": yaml.safe_dump(TOC, sort_keys=False),
         "requirements.lock": "numpy==2.4.6\n",
+        "pyproject.toml": '[tool.labelaudit]\ninstall-from = "labelaudit"\n',
         "book/index.md": "# A small book\n\nIt has two chapters.\n",
         "notebooks/chapters.yml": yaml.safe_dump(CHAPTERS, sort_keys=False),
         "notebooks/01_coin.md": COIN,

@@ -1,14 +1,26 @@
 """Fixtures that several test files share."""
 
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+# A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
+if (
+    threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ("_config.yml", "_toc.yml", "book", "labelaudit", "notebooks", "requirements.lock")
+SOURCES = (
+    *("_config.yml", "_toc.yml", "book", "labelaudit", "notebooks", "results"),
+    *("pyproject.toml", "requirements.lock"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -39,3 +51,13 @@ def chromium():
         if path := shutil.which(name):
             return path
     pytest.skip("no Chromium on this machine: install chromium to run the browser tests")
+
+
+@pytest.fixture(scope="module")
+def browser(chromium):
+    """Chromium, running without a window for the tests of one file."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as api:
+        running = api.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield running
+        running.close()

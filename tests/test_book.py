@@ -87,7 +87,7 @@ def test_a_failing_chapter_stops_the_build_and_the_last_good_page_stays(checkout
     with edited(checkout.source("02_plain"), "1 + 1", "1 / 0"):
         status, _, err = build()
     assert status == 1
-    assert "02_plain failed in cell [1]: ZeroDivisionError: division by zero" in err
+    assert "02_plain failed in cell [2]: ZeroDivisionError: division by zero" in err
     assert (checkout.site / "notebooks" / "02_plain.html").read_text() == before
     assert build()[0] == 0
 

@@ -86,6 +86,14 @@ def test_every_figure_is_described(site):
         assert not list(undescribed(parsed(path))), path.relative_to(site)
 
 
+@pytest.mark.parametrize("source", sorted((ROOT / "notebooks").glob("*.md")), ids=lambda p: p.stem)
+def test_the_numbers_of_every_figure_are_offered_in_its_section(source):
+    for section in re.split(r"^## ", source.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        figures = re.findall(r"^    name: (fig-[\w-]+)", section, re.MULTILINE)
+        offered = re.findall(r"\{download\}`[^`]+\.csv>`", section)
+        assert offered or not figures, f"no table behind {', '.join(figures)}"
+
+
 def test_no_raw_directives(site):
     for path in pages(site):
         page = parsed(path)

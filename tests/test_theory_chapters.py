@@ -1,69 +1,38 @@
 """Chapters 03 to 05 at smoke scale: their frame, their figures, and the numbers they print."""
 
-import ast
 import math
 import re
-from functools import cache
 
 import jupytext
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT
+import smoke
+from smoke import CHECKOUT, assert_framed, executed, folded_exercises, text
 
 from labelaudit import bounds
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import load_chapters
-from labelaudit.book.runner import execute
 
 CHAPTERS = ("03_label_aggregation", "04_randomized_response", "05_multiplicative_advantage")
-CHECKOUT = Checkout(ROOT)
-
-
-@cache
-def executed(chapter):
-    declared = load_chapters(CHECKOUT.chapters_file)[chapter]
-    return execute(CHECKOUT, declared, declared.resolve("smoke", {}), scale="smoke")
 
 
 def outputs(chapter):
-    for cell in executed(chapter).notebook.cells:
-        for output in cell.get("outputs", []):
-            yield cell, output
+    return smoke.outputs(smoke.executed(chapter))
 
 
-@cache
 def glued(chapter):
-    found = {}
-    for _, output in outputs(chapter):
-        name = output.get("metadata", {}).get("scrapbook", {}).get("name")
-        if name:
-            (value,) = output["data"].values()
-            found[name] = math.inf if value == "inf" else ast.literal_eval(value)
-    return found
-
-
-def text(chapter):
-    return CHECKOUT.source(chapter).read_text(encoding="utf-8")
+    return smoke.glued(smoke.executed(chapter))
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_frame_is_complete(chapter):
     source = text(chapter)
-    for part in ("You will be able to", "**Necessary:**", "**Helpful:**", "**Time to read:**"):
-        assert part in source, part
-    order = ["Write down a prediction", "## Back to your prediction", "## Exercises", "## Summary"]
-    places = [source.index(part) for part in [*order, "**What next.**"]]
-    assert places == sorted(places)
+    assert_framed(source)
     assert source.count("*What would falsify it:*") >= 4
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_exercises_have_folded_solutions_of_each_kind(chapter):
-    source = text(chapter)
-    exercises = re.findall(r"\{exercise\} .*\n:label: (\S+)", source)
-    folded = r"\{solution(?:-start)?\} (\S+)\n:label: \S+\n:class: dropdown"
-    assert re.findall(folded, source) == exercises
+    exercises = folded_exercises(text(chapter))
     assert [name.rsplit("-", 1)[1] for name in exercises] == ["prove", "compute", "explain"]
 
 

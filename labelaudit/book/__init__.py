@@ -1,15 +1,16 @@
 """The book as a program: chapters that re-run, and what a chapter may say to its page.
 
-A chapter imports two things from here. `glue` stores a value under a name, for the prose to
+A chapter imports three things from here. `glue` stores a value under a name, for the prose to
 quote as ``{glue:text}`name:.3f` ``; `headline` does the same for the few numbers that sum a
-chapter up, which a re-run then shows beside the book's.
+chapter up, which a re-run then shows beside the book's; `numbers` writes the table behind the
+figure that is being drawn.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["glue", "headline"]
+__all__ = ["glue", "headline", "numbers"]
 
 _HIDDEN = "application/papermill.record/"
 
@@ -30,6 +31,15 @@ def headline(name: str, value: float, meaning: str) -> None:
     under every parameter.
     """
     _store(name, value, {"labelaudit": {"meaning": meaning}})
+
+
+def numbers(path: str) -> None:
+    """Write what the current figure draws as a table, for the page to offer as a file."""
+    import matplotlib.pyplot as plt
+
+    from labelaudit.book.drawn import write_numbers
+
+    write_numbers(plt.gcf(), path)
 
 
 def _store(name: str, value: Any, metadata: dict[str, Any]) -> None:

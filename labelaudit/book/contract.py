@@ -109,8 +109,11 @@ class Parameter:
                 raise ContractError(
                     f"{self.name}: {_short(value)} is out of range; allowed: {self.allowed}"
                 )
-        if self.kind == "path" and value and not Path(value).is_file():
-            raise ContractError(f"{self.name}: there is no file {value!r}")
+        if self.kind == "path" and value:
+            if not Path(value).is_file():
+                raise ContractError(f"{self.name}: there is no file {value!r}")
+            # A chapter runs in a folder of its own, from where a relative path leads nowhere.
+            value = str(Path(value).absolute())
         if self.choices and value not in self.choices:
             raise ContractError(f"{self.name}: {value!r} is not among: {self.allowed}")
         return value

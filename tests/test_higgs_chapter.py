@@ -1,0 +1,77 @@
+"""Chapter 10 at smoke scale: its frame, its tables, and that its prose follows from them."""
+
+import re
+from functools import partial
+
+import pytest
+import smoke
+
+CHAPTER = "10_higgs"
+executed = partial(smoke.executed, CHAPTER)
+source = partial(smoke.text, CHAPTER)
+
+
+def glued():
+    return smoke.glued(executed())
+
+
+def table(name):
+    return smoke.table(executed(), name)
+
+
+def test_the_frame_is_complete():
+    smoke.assert_framed(source())
+    assert len(smoke.folded_exercises(source())) >= 3
+
+
+def test_every_number_in_the_prose_and_every_download_was_made():
+    names = set(re.findall(r"\{glue:text\}`([\w-]+)", source()))
+    assert names
+    assert names <= glued().keys()
+    files = re.findall(rf"\{{download\}}`[^<]*<{CHAPTER}/([\w.]+)>`", source())
+    figures = len(re.findall(r"^  figure:$", source(), re.MULTILINE))
+    assert len(files) >= figures
+    for name in files:
+        assert len(table(name)), name
+
+
+def test_warnings_are_those_of_the_table():
+    found = table("realised.csv")
+    distance = (found["realised"] - found["plug-in"]).abs()
+    # The table has four decimals, so rows on the border may fall on either side.
+    clear = (distance - 2 * found["error"]).abs() > 4e-4
+    warned = found["warning"] == "!"
+    assert (warned == (distance > 2 * found["error"]))[clear].all()
+    raw = warned[found["eta"].str.endswith("raw")]
+    assert glued()["higgs-warnings-raw"] == f"{raw.sum()} of {len(raw)}"
+
+
+def test_miscalibration_moves_the_two_advantages_in_opposite_ways():
+    bent = table("bias.csv").query("case == 'slope' and mechanism == 'LLP'").sort_values("value")
+    assert (bent["plug-in"].diff().dropna() < 0).all()
+    assert (bent["quantile"].diff().dropna() > 0).all()
+    true = bent.iloc[len(bent) // 2]
+    assert true["value"] == pytest.approx(1)
+    gap = abs(true["realised"] - true["plug-in"])
+    assert gap < 4 * true["standard error of the difference"]
+
+
+def test_the_overfitted_network_reports_far_too_little():
+    found = table("overfitted.csv").set_index(["eta", "mechanism"])["plug-in"]
+    for mechanism in ("RR", "LLP", "LLP+Geom"):
+        assert 2 * found["by heart, raw", mechanism] < found["by heart, calibrated", mechanism]
+    ratio = found["by heart, calibrated", "RR"] / found["by heart, raw", "RR"]
+    assert glued()["higgs-heart-factor"] == pytest.approx(ratio, rel=0.05)
+
+
+def test_figures_say_that_the_data_is_simulated():
+    if glued()["higgs-shown"] != "simulated stand-in":
+        pytest.skip("the real Higgs is prepared, so the page is not made from the stand-in")
+    pictures = [
+        output["data"]["image/svg+xml"]
+        for cell in executed().notebook.cells
+        for output in cell.get("outputs", [])
+        if "image/svg+xml" in output.get("data", {})
+    ]
+    assert len(pictures) == len(re.findall(r"^  figure:$", source(), re.MULTILINE))
+    assert all("simulated" in picture for picture in pictures)

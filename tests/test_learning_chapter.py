@@ -1,0 +1,89 @@
+"""Chapters 09 and 11 at smoke scale: their frame, and the numbers their text rests on."""
+
+import re
+
+import pytest
+import smoke
+
+pytest.importorskip("torch", reason="the learning chapters train with torch")
+
+CHAPTERS = ("09_learning", "11_kdd12")
+
+
+def glued(name):
+    return smoke.glued(smoke.executed(name))
+
+
+def table(name, file):
+    return smoke.table(smoke.executed(name), file)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_frame_is_complete(chapter):
+    smoke.assert_framed(smoke.text(chapter))
+    exercises = smoke.folded_exercises(smoke.text(chapter))
+    assert [name.rsplit("-", 1)[1] for name in exercises] == ["prove", "compute", "explain"]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_quoted_number_is_stored_and_every_table_written(chapter):
+    quoted = set(re.findall(r"\{glue:text\}`([\w-]+)", smoke.text(chapter)))
+    assert quoted <= set(glued(chapter))
+    linked = re.findall(rf"\{{download\}}`[^<]*<{chapter}/([\w.]+)>`", smoke.text(chapter))
+    assert linked
+    for name in linked:
+        assert len(table(chapter, name)) > 0
+
+
+def test_the_right_debiasing_finds_the_truth_and_the_printed_one_does_not():
+    numbers = glued("09_learning")
+    assert numbers["learning-mended"] == pytest.approx(0.2, abs=1e-5)
+    assert abs(numbers["learning-printed"] - 0.2) > 0.1
+    minima = table("09_learning", "minima.csv").set_index(["debiasing", "k"])
+    for size in minima.loc["mended"].index:
+        assert minima.loc[("mended", size)].tolist() == pytest.approx([0.2, 0.7], abs=1e-5)
+
+
+def test_expected_gradients_agree_where_the_theorem_says_so():
+    numbers = glued("09_learning")
+    assert numbers["learning-gap"] < 1e-12
+    assert numbers["learning-gap-printed"] > 1e-3
+
+
+def test_variances_follow_the_formulas():
+    variance = table("09_learning", "variance.csv")
+    assert variance["exact"].tolist() == pytest.approx(variance["formula"].tolist(), rel=1e-6)
+    assert set(variance["noise"]) == {"LLP+Geom", "LLP+Lap", "RR"}
+    clipped = variance[variance["noise"] == "LLP+Geom"]
+    assert (clipped["exact"] < clipped["before clipping"]).all()
+    larger = clipped[clipped["k"] > 1]
+    above = int((larger["printed"] > larger["exact"]).sum())
+    assert above == glued("09_learning")["learning-above-mended"] > 0
+
+
+def test_simulated_fits_lie_on_the_sandwich():
+    spread = table("09_learning", "spread.csv").set_index(["panel", "curve", "k"]).sort_index()
+    for panel in ("difference of log-odds", "base rate"):
+        fits = spread.loc[(panel, "simulated fits")]
+        exact = spread.loc[(panel, "LLP+Geom"), "deviation"].loc[fits.index]
+        assert ((fits["deviation"] - exact).abs() < 5 * fits["standard error"]).all()
+
+
+def test_the_fourth_power_fails_under_every_noise():
+    assert glued("09_learning")["learning-gap-fourth"] > 1e-4
+
+
+def test_bags_never_beat_single_labels_for_a_difference():
+    assert glued("09_learning")["learning-least"] >= 1 - 1e-9
+    assert glued("09_learning")["learning-below"].startswith("0 of ")
+
+
+def test_a_floor_biases():
+    assert glued("09_learning")["learning-floored"] > 0.3
+
+
+@pytest.mark.skipif("11_kdd12" not in CHAPTERS, reason="the chapter is not in the book")
+def test_the_skewed_case_is_small_and_below_the_bound():
+    numbers = glued("11_kdd12")
+    assert 0 <= numbers["kdd-response"] < numbers["kdd-bound"] / 5
+    assert 0.4 < numbers["kdd-infinite"] <= 1

@@ -1,0 +1,185 @@
+"""Chapter 12 at smoke scale, and the published results that it plots."""
+
+import math
+import re
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import pytest
+import smoke
+from conftest import ROOT
+from scipy import stats
+
+from labelaudit.learning import selection
+from labelaudit.learning.grid import read_grid
+
+CHAPTER = "12_privacy_utility"
+GRID = read_grid(ROOT / "results" / "published.yml")
+executed = partial(smoke.executed, CHAPTER)
+source = partial(smoke.text, CHAPTER)
+
+
+def glued():
+    return smoke.glued(executed())
+
+
+def table(name):
+    return smoke.table(executed(), name)
+
+
+@cache
+def published():
+    return pd.read_csv(ROOT / "results" / "published.csv")
+
+
+# What is published
+
+
+@pytest.mark.parametrize("name", ["higgs", "kdd12"])
+def test_every_run_of_the_grid_is_published_once(name):
+    own = GRID.for_data(name)
+    wanted = {
+        (one["kind"], one.get("bag_size", 1), one.get("epsilon", math.inf), rate, trial)
+        for one in own.each()
+        for rate in own.learning_rates
+        for trial in range(own.trials)
+    }
+    runs = published().query("dataset == @name")
+    columns = ["kind", "bag_size", "epsilon", "learning_rate", "trial"]
+    assert len(runs) == len(own) == len(wanted)
+    assert set(runs[columns].itertuples(index=False, name=None)) == wanted
+    assert (runs["seed"] == own.seed + runs["trial"]).all()
+    assert runs["fingerprint"].nunique() == 1
+
+
+def test_published_advantages_obey_the_theory():
+    frame = published()
+    response = frame[frame["kind"] == "RR"]
+    assert np.allclose(response["multiplicative"], response["epsilon"])
+    noisy = frame[frame["kind"].isin(["LLP+Geom", "LLP+Lap"])]
+    assert (noisy["multiplicative"] <= noisy["epsilon"] * (1 + 1e-6)).all()
+    private = np.isfinite(frame["epsilon"])
+    assert (frame.loc[private, "infinite_share"] == 0).all()
+    infinite = np.isinf(frame["multiplicative"])
+    assert (infinite == (frame["infinite_share"] > 0.02)).all()
+    # The label-DP bound of chapter 4: the additive advantage is at most tanh(epsilon / 2) / 2.
+    assert (frame.loc[private, "additive"] <= np.tanh(frame.loc[private, "epsilon"] / 2) / 2).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameter", "sign"), [("RR", "epsilon", 1), ("LLP", "bag_size", -1)]
+)
+def test_less_is_told_by_more_noise_and_by_larger_bags(kind, parameter, sign):
+    for _, runs in published().query("kind == @kind").groupby("dataset"):
+        means = runs.groupby(parameter)["additive"].first()
+        assert (sign * np.diff(means) >= -1e-6).all()
+
+
+def test_a_geometric_bag_of_one_is_not_needed():
+    """LLP+Geom at k = 1 is RR (C-k1), so the published grid leaves it out."""
+    assert 1 not in GRID.mechanisms["LLP+Geom"]["bag_size"]
+
+
+# The chapter
+
+
+def test_the_frame_is_complete():
+    smoke.assert_framed(source())
+    assert len(smoke.folded_exercises(source())) >= 3
+
+
+def test_every_number_in_the_prose_and_every_download_was_made():
+    names = set(re.findall(r"\{glue:text\}`([\w-]+)", source()))
+    assert names and names <= glued().keys()
+    files = re.findall(rf"<{CHAPTER}/([\w.]+)>", source())
+    made = {path.name for path in (executed().folder / "files").iterdir()}
+    assert set(files) == made
+
+
+def test_figures_are_captioned_and_say_what_made_them():
+    captions = []
+    for cell in executed().notebook.cells:
+        for output in cell.get("outputs", []):
+            if "image/svg+xml" in output.get("data", {}):
+                settings = cell.metadata["mystnb"]
+                captions.append(" ".join(settings["figure"]["caption"].split()))
+                assert settings["image"]["alt"].endswith(".")
+    assert len(captions) == 6
+    assert all("simulated" in caption or "no simulation" in caption for caption in captions)
+
+
+def test_published_points_are_the_tables():
+    found = table("published.csv")
+    expected = selection.select(published(), by="released")
+    assert np.allclose(found["auc"], expected["auc"], rtol=1e-5)
+    assert len(found) == 2 * len(list(GRID.each()))
+
+
+def test_outcomes_follow_from_the_intervals():
+    claims = table("claims.csv")
+    assert set(claims["outcome"]) <= {"reproduced", "differs", "not testable here"}
+    for _, row in claims.iterrows():
+        if row["settings"] == 0:
+            assert row["outcome"] == "not testable here"
+        elif row["outcome"] == "reproduced":
+            alike = " like " in row["claim"]
+            assert (row["low"] > -0.02 and row["high"] < 0.02) if alike else row["high"] < 0
+        elif row["outcome"] == "differs":
+            assert row["low"] > 0 or row["high"] < -0.02
+        assert not row["detectable"] < 0
+        assert 0 <= row["other way"] <= row["settings"]
+    assert {"Higgs", "KDD12"} <= set(claims["data"])
+
+
+def test_settings_without_any_advantage_are_compared_with_nothing():
+    """On KDD12 most noisy settings have an additive advantage of exactly 0, as has RR."""
+    claims = table("claims.csv").query("data == 'KDD12'").set_index("claim")["settings"]
+    above = published().query("dataset == 'kdd12' and additive > 0 and bags >= 1000")
+    for kind in ("LLP+Lap", "LLP+Geom"):
+        settings = above.query("kind == @kind").drop_duplicates(selection.SETTING)
+        assert claims[f"{kind} is like RR at equal additive advantage"] <= len(settings) == 8
+
+
+def test_targets_protect_somebody():
+    """A target that clean labels meet is no target, and bags of one are clean labels."""
+    bill = table("targets.csv")
+    clean = published().query("kind == 'clean'").groupby("dataset")["additive"].first()
+    for data, name in (("Higgs", "higgs"), ("KDD12", "kdd12")):
+        targets = bill.loc[bill["data"] == data, "target"].str.extract(r"additive ≤ ([\d.]+)")[0]
+        assert (targets.dropna().astype(float) < clean[name]).all() and targets.notna().any()
+    assert (bill.loc[bill["mechanism"] == "LLP", "bag_size"] > 1).all()
+
+
+def test_the_summary_says_what_the_published_run_shows():
+    """The gap to RR is larger at equal multiplicative advantage; the additive one is open."""
+    numbers = glued()
+    assert numbers["utility-answer-rows"] >= 4
+    assert numbers["utility-answer-larger"] == numbers["utility-answer-rows"]
+    assert numbers["utility-answer-open"] == numbers["utility-answer-rows"]
+    answers = table("answers.csv").dropna()
+    assert (answers[["at equal additive", "at equal multiplicative"]] < 0).all(axis=None)
+
+
+@pytest.mark.parametrize("trials", [3, 10])
+def test_the_power_of_a_detectable_difference(trials):
+    """Against Student's non-central law, also for the few trials of the published run."""
+    shift = selection.difference(0.0, 1.0, trials).detectable
+    edge = stats.t(trials - 1).ppf(0.975)
+    law = stats.nct(trials - 1, shift)
+    assert law.sf(edge) + law.cdf(-edge) == pytest.approx(0.8, abs=1e-5)
+
+
+def test_the_honest_choice_never_beats_the_best_rate_of_each_trial():
+    """It may beat the best rate on average, which is the same for all trials."""
+    best = published().groupby([*selection.SETTING, "trial"])["auc"].max()
+    bound = best.groupby(selection.SETTING).mean()
+    honest = selection.select(published(), by="released").set_index(selection.SETTING)["auc"]
+    assert (honest <= bound[honest.index] + 1e-12).all()
+
+
+def test_numbers_that_are_known():
+    numbers = glued()
+    assert numbers["utility-optimism"] == pytest.approx(1.4236, abs=1e-4)
+    assert numbers["utility-published-runs"] == len(published())
+    assert 0 < numbers["utility-composed-one"] < numbers["utility-composed-ten"] < 0.25126
