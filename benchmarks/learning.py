@@ -149,21 +149,45 @@ def _arithmetic(model: nn.Module, n: int) -> int:
     return 2 * n * (3 * sum(sizes) - sizes[0])
 
 
-def _higgs() -> dict:
+def _products(model: nn.Module, n: int) -> Callable[[], None]:
+    """The matrix products of a step on n examples and nothing else: what a step cannot go below."""
+    layers = [layer.weight.detach() for layer in model.modules() if isinstance(layer, nn.Linear)]
+    sides = [
+        (torch.ones(n, wide), torch.ones(n, tall)) for tall, wide in map(torch.Tensor.size, layers)
+    ]
+
+    def work() -> None:
+        for place, (weight, (inputs, outputs)) in enumerate(zip(layers, sides, strict=True)):
+            inputs @ weight.T
+            outputs.T @ inputs
+            if place:
+                outputs @ weight
+
+    return work
+
+
+def _higgs() -> list[dict]:
     """The share of the machine's rate for large matrices that a whole training step reaches."""
     split = datasets.load("higgs-like", train_rows=HIGGS_BATCH * HIGGS_BATCHES).train
     run = _run(split, "higgs", HIGGS_BATCH)
-    square = torch.ones(SQUARE, SQUARE)
-    works = {"step": _epoch(run), "multiply": lambda: square @ square}
-    best = in_turns(works, 3 * ROUNDS)
-    rate = _arithmetic(run.model, len(split)) / best["step"]
+    square, products = torch.ones(SQUARE, SQUARE), _products(run.model, HIGGS_BATCH)
+    works = {"step": _epoch(run), "products": products, "multiply": lambda: square @ square}
+    best = in_turns(works, 10 * ROUNDS)
     peak = 2 * SQUARE**3 / best["multiply"]
-    share, met = rate / peak, rate >= 0.8 * peak
-    print(
-        f"Higgs step, batch {HIGGS_BATCH:,}: {rate / 1e9:.1f} of {peak / 1e9:.1f} GFLOP/s, "
-        f"{share:.0%}  least 80%: {'met' if met else 'MISSED'}"
-    )
-    return {"work": "Higgs step", "rate": rate, "matrix_rate": peak, "share": share, "met": met}
+    rows = []
+    for name, examples, least in (("step", len(split), 0.8), ("products", HIGGS_BATCH, None)):
+        rate = _arithmetic(run.model, examples) / best[name]
+        row = {"work": f"Higgs {name}", "rate": rate, "matrix_rate": peak, "share": rate / peak}
+        verdict = "its matrix products alone"
+        if least is not None:
+            row |= {"least": least, "met": row["share"] >= least}
+            verdict = f"least {least:.0%}: {'met' if row['met'] else 'MISSED'}"
+        print(
+            f"Higgs {name}, batch {HIGGS_BATCH:,}: {rate / 1e9:.1f} of {peak / 1e9:.1f} GFLOP/s, "
+            f"{row['share']:.0%}  {verdict}"
+        )
+        rows.append(row)
+    return rows
 
 
 def utility(seeds: int = SEEDS, epochs: int = 30) -> list[dict]:
@@ -205,7 +229,7 @@ def _auc_row(name: str, found: list[float], least: float | None = None) -> dict:
 def run() -> list[dict]:
     """The whole table; the AUCs only where the real sample is prepared."""
     print(f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")
-    rows = [*_kdd12(), _higgs()]
+    rows = [*_kdd12(), *_higgs()]
     try:
         return [*rows, *utility()]
     except datasets.NotPrepared as error:

@@ -20,8 +20,8 @@ from labelaudit import checks
 
 HIGGS_FEATURES = 28
 KDD12_BUCKETS = 500_000
-# Rows whose activations stay in a core's cache: on a CPU the products of wide layers are then a
-# third faster than for a batch of thousands at once.
+# Rows whose activations stay in a core's cache: where that is small, the products of wide layers
+# are faster so than for a batch of thousands at once.
 CACHED_ROWS = 512
 
 
