@@ -5,27 +5,21 @@ axis a distribution. Labels are class numbers 0..classes - 1, of shape (n_bags, 
 of one the axis of members may be left out.
 
 The counts of a bag's classes follow a Poisson multinomial. All the attacker needs about a member
-is the law of the *others'* counts, a table with one axis for each class but the first. Its size
-grows like bag_size^(classes - 1), so what is exact is for small bags; more is refused.
+is the law of the *others'* counts: a table with an entry for each way to split them into classes.
+With many people and many classes these are too many, and what would take too long is refused.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-
-# Additions that a call may cost: about half a minute on one core.
-MOST_STEPS = 5e9
-# Entries of one table of counts, over the bags that are worked on together.
-TABLE_ENTRIES = 2_000_000
+from labelaudit.poisson_multinomial import Splits
 
 
 @dataclass(frozen=True)
@@ -120,7 +114,8 @@ def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floa
         given = _one_each(_class_numbers(releases, mechanism.classes), priors)
         joint = priors * mechanism.channel()[:, given].T[:, None, :]
     else:
-        joint = _joint_with_counts(priors, _one_each(_counts(releases, mechanism), priors))
+        counts = _one_each(_counts(releases, mechanism), priors)
+        joint = _joint_with_counts(priors, counts)
     total = joint.sum(axis=-1, keepdims=True)
     impossible = np.flatnonzero((total[..., 0] == 0).any(axis=1))
     if impossible.size:
@@ -165,96 +160,34 @@ def additive_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
 
 def _gains_from_counts(priors: Floats) -> Floats:
     n_bags, k, classes = priors.shape
-    _affordable(n_bags, k, classes)
+    if k == 1:
+        return 1 - priors.max(axis=-1)
+    splits = Splits(n_bags, k, classes)
     gains = np.empty((n_bags, k))
-    for part in _chunks(n_bags, k, classes):
-        for i, others in _leave_one_out(priors[part]):
-            best = np.zeros((len(others), *[k + 1] * (classes - 1)))
-            for a in range(classes):
-                here = best[_places(classes, a, slice(1, k + 1), slice(k))]
-                np.maximum(here, _factor(priors[part, i, a], classes) * others, out=here)
-            rest = best.reshape(len(best), -1).sum(axis=1)
-            gains[part, i] = rest - priors[part, i].max(axis=1)
+    for part in splits.chunks():
+        for i, others in splits.leave_one_out(priors[part]):
+            best = np.zeros((splits.sizes[k], others.shape[1]))
+            for a, after in enumerate(splits.after):
+                best[after] = np.maximum(best[after], priors[part, i, a] * others)
+            gains[part, i] = best.sum(axis=0) - priors[part, i].max(axis=1)
     return gains
 
 
 def _joint_with_counts(priors: Floats, counts: NDArray[np.int64]) -> Floats:
     """P(y_i = a, counts) for each member and class."""
     n_bags, k, classes = priors.shape
-    _affordable(n_bags, k, classes)
+    if k == 1:
+        return priors * counts[:, None]
+    splits = Splits(n_bags, k, classes)
     joint = np.zeros_like(priors)
-    for part in _chunks(n_bags, k, classes):
-        bags = np.arange(len(priors[part]))
-        for i, others in _leave_one_out(priors[part]):
+    for part in splits.chunks():
+        for i, others in splits.leave_one_out(priors[part]):
             for a in range(classes):
-                less = counts[part] - np.eye(classes, dtype=np.int64)[a]
-                # Nobody else can be the one a there is; such a place is read, and not used.
-                place: tuple[Any, ...] = (bags, *np.clip(less[:, 1:], 0, k - 1).T)
-                joint[part, i, a] = np.where(
-                    less[:, a] < 0, 0.0, priors[part, i, a] * others[place]
-                )
+                bags = np.flatnonzero(counts[part, a])
+                less = counts[part][bags] - np.eye(classes, dtype=np.int64)[a]
+                chance = others[splits.places(less), bags]
+                joint[part, i, a][bags] = priors[part, i, a][bags] * chance
     return joint
-
-
-def _leave_one_out(priors: Floats) -> Iterator[tuple[int, Floats]]:
-    """The law of the other members' counts, for each member in turn.
-
-    Halving: to leave out one half of the members, add the other half to the table. Only sums of
-    positive terms, and each member is added about log2(bag_size) times.
-    """
-    n_bags, k, classes = priors.shape
-    table = np.zeros((n_bags, *[k] * (classes - 1)))
-    table.reshape(n_bags, -1)[:, 0] = 1.0
-    pending = [(0, k, table)]
-    while pending:
-        first, last, table = pending.pop()
-        if last - first == 1:
-            yield first, table
-            continue
-        middle = (first + last) // 2
-        pending.append((middle, last, _with_members(table, priors[:, first:middle])))
-        pending.append((first, middle, _with_members(table, priors[:, middle:last])))
-
-
-def _with_members(table: Floats, priors: Floats) -> Floats:
-    """The law of counts after some more members."""
-    classes, whole = priors.shape[-1], slice(None)
-    for i in range(priors.shape[1]):
-        added = _factor(priors[:, i, 0], classes) * table
-        for a in range(1, classes):
-            before = table[_places(classes, a, slice(-1), whole)]
-            moved = _factor(priors[:, i, a], classes) * before
-            added[_places(classes, a, slice(1, None), whole)] += moved
-        table = added
-    return table
-
-
-def _places(classes: int, a: int, own: slice, others: slice) -> tuple[slice, ...]:
-    """Index of a table of counts: `own` along the axis of class a, if it has one."""
-    return (slice(None), *(own if b == a else others for b in range(1, classes)))
-
-
-def _factor(values: Floats, classes: int) -> Floats:
-    """One number a bag, ready to multiply tables of counts."""
-    return values.reshape(-1, *[1] * (classes - 1))
-
-
-def _chunks(n_bags: int, k: int, classes: int) -> Iterator[slice]:
-    step = max(1, TABLE_ENTRIES // (k + 1) ** (classes - 1))
-    for start in range(0, n_bags, step):
-        yield slice(start, start + step)
-
-
-def _affordable(n_bags: int, k: int, classes: int) -> None:
-    """Refuse what would take too long, before it starts."""
-    additions = k * max(1, math.ceil(math.log2(k))) + k
-    steps = float(n_bags) * additions * classes * float(k + 1) ** (classes - 1)
-    if steps > MOST_STEPS:
-        raise ValueError(
-            f"bags of {k} with {classes} classes, {n_bags} of them, would take about {steps:.1g} "
-            f"steps, and at most {MOST_STEPS:.0e} are allowed: use fewer bags, smaller bags or "
-            "fewer classes (merge rare ones)"
-        )
 
 
 def _priors(eta: ArrayLike, mechanism: Mechanism) -> Floats:
