@@ -1,0 +1,151 @@
+"""What a mechanism is: a channel from a bag's label count to a release.
+
+`Mechanism` is what all of them offer; `CountChannel` is any finite one, given as a matrix.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from labelaudit import checks
+from labelaudit.checks import Floats
+
+
+class Mechanism:
+    """What every mechanism offers. `epsilon` is infinite where there is no label-DP guarantee.
+
+    A mechanism of your own sets `bag_size` and `epsilon` and defines `likelihood` or
+    `log_likelihood`: that is all the attacker needs. `release`, `debias` and, for exact sums over
+    all releases, `channel` are yours to add.
+    """
+
+    bag_size: int
+    epsilon: float
+    # The shape of what is released about one bag: () is one number.
+    release_shape: ClassVar[tuple[int, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a mechanism without a likelihood: each of the two falls back on the other."""
+        super().__init_subclass__()
+        if cls.likelihood is Mechanism.likelihood and (
+            cls.log_likelihood is Mechanism.log_likelihood
+        ):
+            raise TypeError(f"{cls.__name__} must define likelihood or log_likelihood")
+
+    def likelihood(self, releases: ArrayLike) -> Floats:
+        """P(release | count = s), up to a factor per bag: (n_bags, bag_size + 1)."""
+        logs = self.log_likelihood(releases)
+        return np.exp(logs - logs.max(axis=1, keepdims=True))
+
+    def log_likelihood(self, releases: ArrayLike) -> Floats:
+        """Log P(release | count = s), up to a term per bag: (n_bags, bag_size + 1)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.likelihood(releases))
+
+    def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
+        """Releases (n_bags,) for labels (n_bags, bag_size), as proportions of the bag."""
+        raise TypeError(f"{self!r} does not say how to release: define its release method")
+
+    def debias(self, releases: ArrayLike) -> Floats:
+        """Unbiased estimates of the bags' proportions of positive labels."""
+        raise self._refuse_debias("it does not say how")
+
+    def channel(self) -> CountChannel:
+        """The whole law of the release given each count, where it can be written as a matrix."""
+        raise TypeError(
+            f"the exact law of {self!r} is not known: give its channel as a CountChannel"
+        )
+
+    def _counts(self, labels: ArrayLike) -> NDArray[np.int64]:
+        return checks.label_bags(labels, self.bag_size).sum(axis=1)
+
+    def _check(self, **parameters: Any) -> None:
+        """Refuse bad parameters, and keep the good ones as plain int and float."""
+        if "bag_size" in parameters:
+            size = checks.whole_number(parameters["bag_size"], "bag_size")
+            object.__setattr__(self, "bag_size", size)
+        if "epsilon" in parameters:
+            epsilon = checks.real_number(parameters["epsilon"], "epsilon", 0, math.inf)
+            object.__setattr__(self, "epsilon", epsilon)
+
+    def _refuse_debias(self, why: str) -> ValueError:
+        return ValueError(f"{self} cannot be debiased: {why}")
+
+
+@dataclass(frozen=True, eq=False)
+class CountChannel(Mechanism):
+    """Any finite channel: row s of `matrix` is the law of the release given count s.
+
+    Releases are column numbers. `epsilon` is the largest log ratio between neighbouring rows.
+
+    >>> channel = CountChannel([[0.75, 0.25], [0.25, 0.75]])
+    >>> channel.bag_size, round(channel.epsilon, 6)
+    (1, 1.098612)
+    """
+
+    matrix: Any
+    bag_size: int = field(init=False, repr=False)
+    epsilon: float = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the matrix, and read bag size and epsilon off it."""
+        matrix = checks.probabilities(self.matrix, "matrix")
+        if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 1:
+            raise ValueError(
+                "matrix must have a row for each count 0..k, k at least 1, and a column for each "
+                f"release, not shape {matrix.shape}"
+            )
+        sums = matrix.sum(axis=1)
+        off = np.flatnonzero(np.abs(sums - 1) > 1e-9)
+        if off.size:
+            raise ValueError(
+                f"the rows of matrix must sum to 1, but row {off[0]} sums to {sums[off[0]]:.12g}"
+            )
+        matrix = matrix / sums[:, None]
+        matrix.setflags(write=False)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steps = np.abs(np.diff(np.log(matrix), axis=0))
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "bag_size", matrix.shape[0] - 1)
+        object.__setattr__(self, "epsilon", float(np.where(np.isnan(steps), 0, steps).max()))
+
+    def __eq__(self, other: object) -> bool:
+        """Channels are equal when their matrices are."""
+        return isinstance(other, CountChannel) and np.array_equal(self.matrix, other.matrix)
+
+    def __hash__(self) -> int:
+        """In keeping with equality."""
+        return hash((self.matrix.shape, self.matrix.tobytes()))
+
+    def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
+        """Column numbers: one uniform a bag, the row's CDF inverted."""
+        counts = self._counts(labels)
+        uniform = checks.generator(rng).random(counts.size)
+        cumulative = np.cumsum(self.matrix, axis=1)
+        columns = np.empty(counts.size)
+        for count in np.unique(counts):
+            here = counts == count
+            columns[here] = np.searchsorted(cumulative[count], uniform[here], side="right")
+        last = np.array([np.flatnonzero(row)[-1] for row in self.matrix])
+        return np.minimum(columns, last[counts])
+
+    def channel(self) -> CountChannel:
+        """Itself."""
+        return self
+
+    def _columns(self, releases: ArrayLike) -> NDArray[np.int64]:
+        top = int(self.matrix.shape[1]) - 1
+        return checks.grid_counts(releases, 1, top, f"be one of the column numbers 0..{top}")
+
+    def likelihood(self, releases: ArrayLike) -> Floats:
+        """The releases' columns."""
+        return np.ascontiguousarray(self.matrix[:, self._columns(releases)].T)
+
+    def debias(self, releases: ArrayLike) -> Floats:
+        """Refused: a channel's outputs are names, not numbers."""
+        raise self._refuse_debias("its releases are column numbers, not proportions")
