@@ -309,12 +309,24 @@ def test_a_smaller_multiplicative_constant_is_caught():
         (lambda: bounds.label_dp_bound(-1), r"epsilon must lie in \[0, inf\], not -1"),
         (lambda: bounds.bag_bounds(0.5), r"eta must have shape \(\.\.\., bag_size\)"),
         (lambda: bounds.gap_bound(0.2, 0.7, 4), "beta must lie in"),
+        (
+            lambda: bounds.gap_bound([0.09, 0.25], 0.4, [[4], [5]]),
+            r"mu must be at most 1/4 - beta\^2 = 0.09 under a gap beta of 0.4, not 0.25",
+        ),
         (lambda: bounds.individual_bound(0.4, 0.2, 4), "mu_i must lie in"),
     ],
 )
 def test_bad_input_is_refused_with_the_value(call, words):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+def test_the_printed_form_of_the_theorem_is_at_least_the_root():
+    """mu <= p (1 - p) for every law, so Theorem 3.3 holds with constant 1 and no logarithm."""
+    p, share = np.linspace(0.001, 0.5, 100)[:, None], np.linspace(0.001, 1, 101)
+    mu = share * p * (1 - p)
+    for size in (2, 3, 4, 8, 9, 30, 10_000):
+        assert np.all(bounds.root_bound(mu, size) <= bounds.general_form(p, mu, size))
 
 
 def test_extremes():

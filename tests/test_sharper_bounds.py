@@ -113,12 +113,64 @@ def test_nothing_contradicts_the_conjecture_on_the_mean_deviation(size):
     assert np.any(total > 0.95 * deviation + 1e-9)
 
 
-def test_the_constant_of_the_root_is_its_supremum_rounded_up():
-    doubt = np.geomspace(0.25, 1e4, 400_001)
-    top = (2 * np.sqrt(doubt) * special.ive(0, doubt - 0.25)).max()
-    assert top < bounds.BAG_CONSTANT < top + 1e-3
+def bessel_series(v):
+    """e^-v I0(v) for 0 <= v <= 4 by its power series: the terms left out are below 1e-40."""
+    term = total = np.ones_like(v)
+    for n in range(1, 40):
+        term = term * (v / 2) ** 2 / n**2
+        total = total + term
+    return np.exp(-v) * total
+
+
+@pytest.mark.parametrize(
+    ("shift", "constant", "supremum"),
+    [(0.0, bounds.BESSEL_CONSTANT, 0.9376448), (0.25, bounds.BAG_CONSTANT, 1.12541)],
+)
+def test_the_constants_are_proved_by_intervals(shift, constant, supremum):
+    """2 sqrt(v + shift) e^-v I0(v) is below the constant: over [0, 4] by intervals, then in words.
+
+    e^-v I0(v) is a mean of e^(-v (1 - cos t)), so it decreases, and over an interval the product
+    is at most the root at the right end times the rest at the left end. Every term of the series
+    is positive and 200 roundings of 2^-53 are less than 1e-13. Beyond 4 it is at most
+    (1 + 0.21 / v) / sqrt(2 pi) + sqrt(v) e^-v / 2 times 2 sqrt(1 + shift / v), which decreases.
+    """
+    ends = np.linspace(0, 4, 2_000_001)
+    largest = 2 * np.sqrt(ends[1:] + shift) * bessel_series(ends[:-1]) * (1 + 1e-12)
+    assert largest.max() < constant
+    at_most = (1 + 0.21 / 4) / math.sqrt(2 * math.pi) + math.exp(-4)
+    assert 2 * at_most * math.sqrt(1 + shift / 4) < constant
+    # The mutant: the constant cannot be rounded down instead.
+    attained = (2 * np.sqrt(ends + shift) * bessel_series(ends)).max()
+    assert attained == pytest.approx(supremum, abs=5e-7 if shift == 0 else 5e-6)
+    assert attained > constant - 1e-4
+
+
+def test_the_estimate_beyond_four():
+    """Its two steps: 1 / sqrt(1 - y) <= 1 + 0.83 y for y <= 1/2, and the estimate itself."""
+    y = np.linspace(0, 0.5, 10_001)
+    assert np.all(1 / np.sqrt(1 - y) <= 1 + 0.83 * y)
+    v = np.geomspace(0.01, 1e6, 10_001)
+    estimate = (1 + 0.21 / v) / math.sqrt(2 * math.pi) + np.sqrt(v) * np.exp(-v) / 2
+    assert np.all(np.sqrt(v) * special.ive(0, v) <= estimate)
+    assert np.all(np.diff(estimate[v > 0.5]) <= 0)
+
+
+def test_a_lone_coin_needs_the_root_of_the_doubt():
     lone = np.array([[0.5]])
     assert gaps_of(lone)[0] > bounds.bag_root_bound(lone)[0] * 0.99 / bounds.BAG_CONSTANT
+
+
+def test_real_roots_alone_do_not_make_one_mode():
+    """1, 0, 0, 1 is log-concave and has two modes: the proof needs that no count is skipped."""
+    gappy = np.array([1.0, 0.0, 0.0, 1.0])
+    assert np.all(gappy[1:-1] ** 2 >= gappy[:-2] * gappy[2:])
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        eta = rng.choice([0.0, 1.0, 0.3, 1e-3], 8)
+        law = pmf(eta)
+        first, last = (eta == 1).sum(), 8 - (eta == 0).sum()
+        assert np.all(law[first : last + 1] > 0)
+        assert law[:first].sum() + law[last + 1 :].sum() == 0
 
 
 # --- tails ---------------------------------------------------------------------------------------
@@ -421,7 +473,12 @@ def test_the_variance_after_clipping_in_fractions(size):
 
 
 def test_the_variance_refuses_what_cannot_be():
-    for arguments, words in [((3, 2, 1.0), "count must hold"), ((1, 2, 0.0), "above 0")]:
+    for arguments, words in [
+        (([0, 3], 2, 1.0), "from 0 to bag_size, not 3 in a bag of 2"),
+        ((1, [4, 2, 0.5], 1.0), "bag_size must be"),
+        (([[0.0], [0.5]], [4, 2], 1.0), "not 0.5 in a bag of 4"),
+        ((1, 2, 0.0), "above 0"),
+    ]:
         with pytest.raises(ValueError, match=words):
             bounds.debiased_variance(*arguments)
 

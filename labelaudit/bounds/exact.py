@@ -121,8 +121,12 @@ def debiased_variance(count: ArrayLike, bag_size: ArrayLike, epsilon: ArrayLike)
     """
     bags, level = sizes(bag_size), epsilons(epsilon)
     ones = at_most(count, "count", math.inf)
-    if (ones > bags).any() or (ones != np.floor(ones)).any():
-        raise ValueError(f"count must hold whole numbers from 0 to bag_size, not {ones}")
+    bad = (ones > bags) | (ones != np.floor(ones))
+    if bad.any():
+        value, size = (np.broadcast_to(given, bad.shape)[bad][0] for given in (ones, bags))
+        raise ValueError(
+            f"count must be a whole number from 0 to bag_size, not {value:g} in a bag of {size:g}"
+        )
     if (level == 0).any():
         raise ValueError("epsilon must be above 0: at 0 nothing can be debiased")
     q = np.exp(-level)

@@ -68,8 +68,8 @@ def lemma_bound(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
 def general_form(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
     """The expression inside Theorem 3.3's O~, with constant 1 and no logarithm.
 
-    As such it is a bound for every bag of two or more: mu <= p (1 - p), and `root_bound` is
-    smaller than it.
+    As such it is a bound for every bag of two or more, as the paper does not say: mu <= p (1 - p),
+    so it is at least `root_bound`.
 
     >>> float(general_form(0.5, 0.25, 4)).__round__(4)
     0.4268

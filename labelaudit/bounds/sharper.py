@@ -12,7 +12,8 @@ from labelaudit.bounds.arguments import at_most, epsilons, members, sizes, sprea
 from labelaudit.bounds.paper import label_dp_bound
 from labelaudit.checks import Floats
 
-# Twice the supremum of sqrt(v) exp(-v) I0(v), 0.4688224 at v = 0.78998, rounded up.
+# Twice the supremum of sqrt(v) exp(-v) I0(v), 0.4688224 at v = 0.78998, rounded up. A test proves
+# this and the next by intervals.
 BESSEL_CONSTANT = 0.93765
 # The supremum of 2 sqrt(V) exp(-(V - 1/4)) I0(V - 1/4) over V >= 1/4, 1.12541 at V = 0.60636,
 # rounded up.
@@ -142,12 +143,21 @@ def gap_bound(mu: ArrayLike, beta: ArrayLike, bag_size: ArrayLike) -> Floats:
     """If |eta - 1/2| >= beta for everyone, EAdv <= exp(-r(beta) mu (bag_size - 1)), r `gap_rate`.
 
     In plain form, EAdv <= exp(-3.84 mu beta^2 (bag_size - 1)). A gap in eta is needed: with a gap
-    in p alone the advantage can fall as slowly as 1/sqrt(k).
+    in p alone the advantage can fall as slowly as 1/sqrt(k). The gap keeps mu below 1/4 - beta^2.
 
     >>> float(gap_bound(0.09, 0.4, 101)).__round__(4)
     0.0036
     """
-    return np.exp(-gap_rate(beta) * spreads(mu) * (sizes(bag_size) - 1))
+    spread, gap = np.broadcast_arrays(spreads(mu), at_most(beta, "beta", 0.5))
+    # A mu that is computed from priors at the very edge of the gap is off by rounding.
+    bad = spread > 0.25 - gap**2 + 1e-9
+    if bad.any():
+        value, edge = spread[bad].flat[0], gap[bad].flat[0]
+        raise ValueError(
+            f"mu must be at most 1/4 - beta^2 = {0.25 - edge**2:g} under a gap beta of {edge:g}, "
+            f"not {value:g}"
+        )
+    return np.exp(-gap_rate(gap) * spread * (sizes(bag_size) - 1))
 
 
 def bag_root_bound(eta: ArrayLike) -> Floats:
