@@ -545,8 +545,16 @@ def test_every_quoted_number_is_computed_and_the_bounds_hold():
     assert numbers["sharper-tilt-mutant"] > 0
     reach = pd.read_csv(executed().folder / "files" / "reach.csv").dropna()
     slack = 4 * reach["error"] + 1e-12
-    for name in ("LA.2", "Bessel", "0.93765"):
+    for name in ("LA.2", "T3.3", "Bessel", "0.93765"):
         assert (reach["exact"] <= reach[name] + slack).all(), name
+
+
+def test_the_table_holds_both_figures_even_without_an_atom():
+    """The second figure falls back on fair coins; their numbers must be in the table as well."""
+    other = executed(laws=("beta-2-5",), bag_sizes=(2, 9), runs=100)
+    table = smoke.table(other, "reach.csv")
+    assert sorted(set(table["law"])) == ["beta-2-5", "constant-0.5"]
+    assert len(table) == 4
 
 
 def test_the_solution_is_right():
