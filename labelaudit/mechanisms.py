@@ -18,19 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.channel import CountChannel, Mechanism
+from labelaudit.channel import CountChannel as CountChannel
+from labelaudit.channel import Mechanism as Mechanism
 from labelaudit.checks import Floats
-
-__all__ = [
-    "CountChannel",
-    "GeometricProportions",
-    "LabelProportions",
-    "LaplaceProportions",
-    "Mechanism",
-    "NoRelease",
-    "NoisyCount",
-    "RandomizedResponse",
-]
 
 # Laplace noise of a scale above 1e300 may not fit a float.
 LEAST_RATE = 1e-300
