@@ -58,7 +58,7 @@ def _dense(stream, count: int = 0, moments=None, weight=None) -> np.ndarray:
 
 
 def _lazy(embedding, engine: str = "compiled") -> adam.Adam:
-    optimiser = adam.for_model(nn.Sequential(embedding, nn.Linear(DIMENSION, 1)), RATE)
+    optimiser = adam.Adam(nn.Sequential(embedding, nn.Linear(DIMENSION, 1)), RATE)
     row = optimiser.rows[0]
     row.engine = ENGINES[engine](row.weight, row.moments, row.last)
     return optimiser
@@ -145,7 +145,7 @@ def test_saved_and_restored_goes_on_as_if_unbroken(finished):
             model(indices).square().sum().backward()
             optimiser.step()
 
-    optimiser = adam.for_model(model, RATE)
+    optimiser = adam.Adam(model, RATE)
     train(model, optimiser, stream[:30])
     if finished:
         optimiser.finish()
@@ -153,7 +153,7 @@ def test_saved_and_restored_goes_on_as_if_unbroken(finished):
     train(model, optimiser, stream[30:])
     optimiser.finish()
     other = nn.Sequential(_embedding(seed=9), nn.Linear(DIMENSION, 1))
-    restored = adam.for_model(other, RATE)
+    restored = adam.Adam(other, RATE)
     other.load_state_dict(saved[0])
     restored.load_state_dict(saved[1])
     train(other, restored, stream[30:])
@@ -167,7 +167,7 @@ def test_whole_model_follows_torchs_adam():
     torch.manual_seed(0)
     model = nn.Sequential(_embedding(), nn.Linear(DIMENSION, 1))
     twin = copy.deepcopy(model)
-    lazy, dense = adam.for_model(model, RATE), torch.optim.Adam(twin.parameters(), lr=RATE)
+    lazy, dense = adam.Adam(model, RATE), torch.optim.Adam(twin.parameters(), lr=RATE)
     for indices, _ in _stream(20):
         lazy.before(indices)
         for network, optimiser in ((model, lazy), (twin, dense)):
@@ -181,7 +181,7 @@ def test_whole_model_follows_torchs_adam():
 
 def test_a_model_without_embedding_needs_no_indices():
     model = nn.Linear(4, 1)
-    optimiser = adam.for_model(model, RATE)
+    optimiser = adam.Adam(model, RATE)
     before = model.weight.detach().clone()
     optimiser.before(torch.zeros(2, 4))
     model(torch.ones(2, 4)).sum().backward()
@@ -205,8 +205,8 @@ def test_misuse_is_refused():
         optimiser.before(torch.tensor([1, 2]))
     for rate in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(ValueError, match="learning rate"):
-            adam.for_model(nn.Linear(2, 1), rate)
+            adam.Adam(nn.Linear(2, 1), rate)
     with pytest.raises(ValueError, match="sums"):
-        adam.for_model(nn.EmbeddingBag(10, 2, mode="mean"), RATE)
+        adam.Adam(nn.EmbeddingBag(10, 2, mode="mean"), RATE)
     with pytest.raises(ValueError, match="embeddings"):
-        adam.for_model(nn.Linear(2, 1), RATE).load_state_dict({"dense": {}, "rows": [{}]})
+        adam.Adam(nn.Linear(2, 1), RATE).load_state_dict({"dense": {}, "rows": [{}]})

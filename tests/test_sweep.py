@@ -1,6 +1,9 @@
 """Sweeps: grids, plans, engines, and that nothing is lost whatever dies."""
 
+import contextlib
 import errno
+import importlib
+import itertools
 import math
 import multiprocessing
 import os
@@ -10,7 +13,6 @@ import signal
 import threading
 import time
 from dataclasses import replace
-from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -20,7 +22,13 @@ import yaml
 from conftest import ROOT
 from sklearn.metrics import roc_auc_score
 
-from labelaudit import LabelProportions, RandomizedResponse, cli
+from labelaudit import (
+    LabelProportions,
+    RandomizedResponse,
+    cli,
+    multiplicative_cdf,
+    posterior,
+)
 from labelaudit.datasets import Dataset, Split
 from labelaudit.datasets.dataset import Arrays
 from labelaudit.learning import advantages, selection, sweep
@@ -31,6 +39,7 @@ from labelaudit.learning.store import Store, StoreRefusal, verify
 torch = pytest.importorskip(
     "torch", reason="sweeps train with torch: pip install 'labelaudit[train]'"
 )
+training = importlib.import_module("labelaudit.learning.training")
 
 GRID = Grid(
     mechanisms={
@@ -108,7 +117,7 @@ def test_the_published_grid_has_about_seventy_configurations():
     for name in ("higgs", "kdd12"):
         own = grid.for_data(name)
         assert 65 <= len(list(own.each())) <= 75
-        assert len(own) == 9 * len(list(own.each()))
+        assert own.trials == 3 and 3 <= len(own.learning_rates) <= 4
 
 
 def test_scales_are_those_of_the_chapter():
@@ -358,6 +367,76 @@ def test_killed_ten_times_the_table_is_the_same(data, store):
     assert results(finished) == expected(data)
 
 
+def killable_training(folder):
+    """A real sweep, in a session of its own: local processes that train a linear model."""
+    os.setsid()
+    data = sweep.load("higgs-like", GRID)
+    store = Store(folder)
+    sweep.run(sweep.plan(GRID, data, store), store, engine=sweep.local(2))
+
+
+def test_killed_trainings_leave_the_same_table_and_no_worker(data, store):
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=killable_training, args=(store.folder,))
+    process.start()
+    while len(list(store)) < 3 and process.is_alive():
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert verify(store)[1] == [] and 3 <= len(list(store)) < RUNS
+    while _members(process.pid):
+        time.sleep(0.2)
+    finished = sweep.run(sweep.plan(GRID, data, store), store, engine=here())
+    fresh = Store(store.folder.with_name("fresh"))
+    unbroken = sweep.run(sweep.plan(GRID, data, fresh), fresh, engine=here())
+    assert [one.key for one in finished] == [one.key for one in unbroken]
+    assert [one.result["curve"] for one in finished] == [one.result["curve"] for one in unbroken]
+
+
+def _members(session):
+    """The processes of a session that are still at work."""
+    import psutil
+
+    alive = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(ProcessLookupError, psutil.Error):
+            if os.getsid(process.pid) == session and process.status() != psutil.STATUS_ZOMBIE:
+                alive.append(process)
+    return alive
+
+
+def test_a_long_training_goes_on_from_its_checkpoint(data, store, tmp_path, monkeypatch):
+    todo = sweep.plan(replace(GRID, training={"model": "linear", "epochs": 3}), data, store)
+    name = todo.to_do[0]
+    configuration, folder = todo.runs[name], tmp_path / "checkpoints"
+    ended = training._end_epoch
+
+    def killed(run):
+        ended(run)
+        if run.state.epoch == 3:
+            run.save()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "_end_epoch", killed)
+    with pytest.raises(KeyboardInterrupt):
+        sweep.train_once(data, configuration, checkpoints=folder)
+    assert [path.name for path in folder.iterdir()] == [f"{name}.pt"]
+    began = []
+    monkeypatch.setattr(training, "_end_epoch", lambda run: (began.append(1), ended(run)))
+    one = replace(todo, runs={name: configuration})
+    (record,) = sweep.run(one, store, engine=here(), checkpoints=folder)
+    assert len(began) == 1 and not list(folder.iterdir())
+    monkeypatch.setattr(training, "_end_epoch", ended)
+    assert record.result["curve"] == sweep.train_once(data, configuration)["curve"]
+
+
+def test_one_local_worker_where_there_is_a_gpu(monkeypatch):
+    assert sweep.default_workers() == len(os.sched_getaffinity(0))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert sweep.default_workers() == 1
+
+
 def test_two_sweeps_on_one_store(data, store):
     plans = [sweep.plan(GRID, data, store) for _ in range(2)]
     found = [None, None]
@@ -412,18 +491,16 @@ def deadly(data, configuration):
     os._exit(1)
 
 
-def test_a_run_that_kills_every_dask_worker_ends_the_sweep(data, store, monkeypatch):
+def test_a_run_that_kills_every_dask_worker_ends_the_sweep(data, store):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
-    answers = sweep._answers
-
-    def dying(todo, order, *others):
-        yield from answers(todo, order[:5], *others)
-        raise distributed.KilledWorker("a-run", SimpleNamespace(address="tcp://w"), 3)
-
-    monkeypatch.setattr(sweep, "_answers", dying)
-    with pytest.raises(sweep.SweepFailed, match=r"worker process died .*the 5 results .* of 48"):
-        sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
-    assert verify(store) == (5, [])
+    dask = pytest.importorskip("dask", reason="Dask is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    patience = {"distributed.scheduler.allowed-failures": 0}
+    with dask.config.set(patience), distributed.LocalCluster(**options, silence_logs=50) as cluster:
+        engine = sweep.dask(cluster.scheduler_address)
+        with pytest.raises(sweep.SweepFailed, match=r"a worker process died .* of 48, are safe"):
+            sweep.run(sweep.plan(GRID, data, store), store, work=deadly, engine=engine)
+    assert verify(store)[1] == []
 
 
 def test_a_local_worker_that_dies_ends_the_sweep(data, store):
@@ -552,6 +629,19 @@ def test_a_training_repeats_to_the_last_bit(swept):
     assert again["curve"] == record.result["curve"] and again["auc"] == record.result["auc"]
 
 
+def test_a_training_has_known_numbers(swept):
+    """Where this fails because training has changed, raise `SCHEMA`: stored results are stale."""
+    store = Store(swept[0] / "store")
+    records = [store.read(name) for name in store]
+    found = {
+        one.configuration["mechanism"]["kind"]: one.result["log_loss"]
+        for one in records
+        if one.configuration["task"] == "train" and one.configuration["seed"] == 2023
+    }
+    assert stores.SCHEMA == 1
+    assert found == pytest.approx({"clean": 0.936355, "RR": 0.938370, "LLP": 0.948098}, rel=1e-4)
+
+
 def test_advantages_are_exact_and_stored(swept):
     store = Store(swept[0] / "store")
     frame = selection.table(store.read(name) for name in store)
@@ -571,8 +661,16 @@ def test_advantages_are_exact_and_stored(swept):
 
 def test_infinite_share_against_enumeration():
     eta = np.random.default_rng(0).random((50, 3))
-    chance = (eta.prod(axis=1) + (1 - eta).prod(axis=1)).mean()
-    assert advantages.infinite_share(eta, LabelProportions(3)) == pytest.approx(chance)
+    eta[:10, 0], eta[5:15, 1] = 0.0, 1.0
+    mechanism, revealed = LabelProportions(3), np.zeros_like(eta)
+    for labels in itertools.product([0, 1], repeat=3):
+        possible = np.where(labels, eta, 1 - eta).prod(axis=1) > 0
+        found = posterior(eta[possible], mechanism, np.full(possible.sum(), sum(labels) / 3))
+        certain = np.isin(found, (0.0, 1.0)) & ~np.isin(eta[possible], (0.0, 1.0))
+        revealed[possible] += certain * np.where(labels, eta, 1 - eta).prod(axis=1)[possible, None]
+    share = advantages.infinite_share(eta, mechanism)
+    assert share == pytest.approx(revealed.mean())
+    assert share == pytest.approx(1 - multiplicative_cdf(eta, mechanism, 1e300))
     assert advantages.infinite_share(eta, RandomizedResponse(1.0)) == 0
 
 

@@ -24,31 +24,24 @@ import torch
 from torch import Tensor, nn
 
 from labelaudit.kernels.rows import BETA1, BETA2, EPSILON
-from labelaudit.learning import rows as engines
+from labelaudit.learning.adam_rows import Compiled, Plain
 
-__all__ = ["Adam", "for_model"]
-
-
-def for_model(model: nn.Module, learning_rate: float) -> Adam:
-    """Adam for all parameters of `model`, lazy on its embeddings.
-
-    An embedding is an `nn.EmbeddingBag` that sums; its gradients no longer pass through autograd.
-
-    >>> model = nn.Sequential(nn.EmbeddingBag(1000, 4, mode="sum"), nn.Linear(4, 1))
-    >>> optimiser = for_model(model, learning_rate=0.01)
-    >>> indices = torch.tensor([[3, 1, 4], [1, 5, 9]])
-    >>> optimiser.before(indices)
-    >>> model(indices).sum().backward()
-    >>> optimiser.step()
-    """
-    return Adam(model, learning_rate)
+__all__ = ["Adam", "RowAdam"]
 
 
 class Adam:
     """Torch's fused Adam for dense parameters, `RowAdam` for embeddings: one step at a time.
 
     A training step is `before(indices)`, forward, backward, `step()`. After `finish()` every
-    weight is where dense Adam would have it: call it before evaluating or saving the model.
+    weight is where dense Adam would have it: call it before evaluating or saving the model. An
+    embedding is an `nn.EmbeddingBag` that sums; its gradients no longer pass through autograd.
+
+    >>> model = nn.Sequential(nn.EmbeddingBag(1000, 4, mode="sum"), nn.Linear(4, 1))
+    >>> optimiser = Adam(model, learning_rate=0.01)
+    >>> indices = torch.tensor([[3, 1, 4], [1, 5, 9]])
+    >>> optimiser.before(indices)
+    >>> model(indices).sum().backward()
+    >>> optimiser.step()
     """
 
     def __init__(self, model: nn.Module, learning_rate: float) -> None:
@@ -113,7 +106,7 @@ class RowAdam:
         self.weight = embedding.weight.requires_grad_(False)
         self.moments = self.weight.new_zeros((len(self.weight), 2, self.weight.shape[1]))
         self.last = torch.zeros(len(self.weight), dtype=torch.int32, device=self.weight.device)
-        engine = engines.Compiled if self.weight.device.type == "cpu" else engines.Plain
+        engine = Compiled if self.weight.device.type == "cpu" else Plain
         self.engine = engine(self.weight, self.moments, self.last)
         self.group: Any = None
         self.sums: Tensor | None = None

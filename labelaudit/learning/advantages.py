@@ -31,7 +31,7 @@ from labelaudit.mechanisms import LabelProportions, Mechanism
 
 LEVEL = 0.98
 # Raise it whenever the same configuration would give another advantage; trainings stay valid.
-REVISION = 2
+REVISION = 3
 # What is estimated: the law of eta in the sample, or in the data it was thinned from.
 SAMPLED, UNTHINNED = "as sampled", "before thinning"
 # Random numbers for each purpose. A training with the same seed numbers its own from 0.
@@ -166,13 +166,16 @@ def _stream(seed: int, name: str) -> np.random.Generator:
 
 
 def infinite_share(eta: Floats, chosen: Mechanism) -> float:
-    """The chance that a label is revealed for certain: without noise, in a bag of equal labels.
+    """The chance that a label is in doubt, and revealed for certain by a release without noise.
+
+    That is so where all members in doubt have equal labels; certain ones change nothing.
 
     >>> round(infinite_share(np.array([[0.5, 0.5], [0.1, 0.2]]), LabelProportions(2)), 9)
     0.62
     """
     if math.isfinite(chosen.epsilon):
         return 0.0
-    equal = eta.prod(axis=1) + (1 - eta).prod(axis=1)
-    unknown = (eta > 0) & (eta < 1)
-    return float((equal[:, None] * unknown).mean())
+    doubtful = (eta > 0) & (eta < 1)
+    ones, zeros = np.where(doubtful, eta, 1.0), np.where(doubtful, 1 - eta, 1.0)
+    equal = ones.prod(axis=1) + zeros.prod(axis=1)
+    return float((equal[:, None] * doubtful).mean())

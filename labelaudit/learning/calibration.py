@@ -26,7 +26,7 @@ from labelaudit.mechanisms import Mechanism
 FARTHEST_LOG_ODDS = 15.0
 
 
-def _scored(eta: ArrayLike, labels: ArrayLike, least: int = 1) -> tuple[Floats, NDArray[np.int64]]:
+def _scored(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
     """Scores and labels as two vectors of one length."""
     scores = checks.probabilities(eta)
     truth = checks.label_bags(np.ravel(labels), 1)[:, 0]
@@ -35,8 +35,8 @@ def _scored(eta: ArrayLike, labels: ArrayLike, least: int = 1) -> tuple[Floats, 
             f"eta and labels must be vectors of one length, not of shapes {scores.shape}"
             f" and {np.shape(labels)}"
         )
-    if scores.size < least:
-        raise ValueError(f"there must be at least {least} examples, not {scores.size}")
+    if not scores.size:
+        raise ValueError("there must be at least one example, not none")
     return scores, truth
 
 
@@ -114,6 +114,11 @@ def calibration_ratio(eta: ArrayLike, labels: ArrayLike) -> float:
 
     Standard normal for a true eta. Large and positive where scores are too sure of themselves,
     negative where they are not sure enough. Zero where every score is 0, 1/2 or 1 and right.
+
+    The scores must not have been fitted to these labels in any way. In a cross-fitted and
+    calibrated eta every label has helped to scale the scores of another fold, which pulls the sum
+    over all folds to 0: there the ratio has a fourth of its spread and no power. Ask it of scores
+    before they are scaled (`CrossFitted.raw`), or of rows kept out of the rotation.
 
     >>> calibration_ratio([0.9] * 100, [1] * 50 + [0] * 50).__round__(1)
     13.3
@@ -244,7 +249,7 @@ def compare(
     chance, when `eta` is calibrated, and the estimand is then the advantage over an attacker who
     sees these scores. `eta` must not have been fitted to these `labels`. Agreement alone does not
     show calibration: scores far too sure of themselves can give both the same small value, so
-    look at `calibration_ratio` too.
+    look at `reliability` too.
 
     With `weights` (those of a thinned sample, beside its corrected eta) bags are drawn with
     replacement in proportion to them. Otherwise each partition leaves out the remainder.

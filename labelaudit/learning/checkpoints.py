@@ -11,10 +11,25 @@ import torch
 VERSION = 1
 
 
+def place(path: str | Path) -> Path:
+    """A file that can be written, its folder made if need be: known before training begins."""
+    file = Path(path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"checkpoint {file} cannot be written: {error.strerror}") from None
+    if file.is_dir():
+        raise ValueError(f"checkpoint {file} is a folder, not a file")
+    return file
+
+
 def save(path: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
     """Write beside the file, then replace it: a kill leaves the old one or the new one."""
     partial = path.with_name(path.name + ".partial")
-    torch.save({"version": VERSION, "identity": identity, "state": state}, partial)
+    with open(partial, "wb") as file:
+        torch.save({"version": VERSION, "identity": identity, "state": state}, file)
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(partial, path)
 
 

@@ -39,7 +39,20 @@ def _add_sweep(subparsers: Any) -> None:
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
     parser.add_argument("--engine", choices=["local", "dask"], default="local")
     parser.add_argument("--address", metavar="URL", help="of the Dask scheduler")
-    parser.add_argument("--workers", type=int, metavar="N", help="local processes (default: cores)")
+    parser.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="local processes (default: cores, or 1 where there is a GPU; for several GPUs, start a"
+        " shard for each with its own CUDA_VISIBLE_DEVICES)",
+    )
+    parser.add_argument(
+        "--checkpoints",
+        type=Path,
+        metavar="FOLDER",
+        help="for trainings that take hours: keep their state here, on a disk that all workers"
+        " share, so that one cut short goes on where it stood",
+    )
     parser.add_argument("--shard", metavar="I/N", help="only the I-th of N equal parts, I from 1")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
     parser.set_defaults(run=run_sweep)
@@ -72,7 +85,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     todo = sweep.plan(grid, data, store, shard)
     # Advantages are few and quick; the first shard computes them for all.
     audits = advantages.plan(grid, data, store) if shard[0] == 1 else None
-    workers = arguments.workers or sweep.cores()
+    workers = arguments.workers or sweep.default_workers()
     _print_plan(todo, audits, workers if arguments.engine == "local" else None, store)
     if arguments.dry_run:
         return 0
@@ -83,9 +96,9 @@ def run_sweep(arguments: argparse.Namespace) -> int:
         return sweep.local(workers)
 
     if todo.to_do:
-        sweep.run(todo, store, engine=engine(), progress=True)
+        sweep.run(todo, store, engine=engine(), checkpoints=arguments.checkpoints, progress=True)
     if audits is not None and audits.to_do:
-        print("computing advantages", file=sys.stderr)
+        _say_where_eta_comes_from(audits)
         advantages.run(audits, store, engine=engine(), progress=True)
     print(f"all {len(todo.runs):,} results are in {store.folder}")
     return 0
@@ -107,6 +120,13 @@ def _print_plan(todo: Any, audits: Any, workers: int | None, store: Store) -> No
     if todo.to_do:
         on = f", {_duration(seconds / workers)} on {workers} local workers" if workers else ""
         print(f"estimated time: {_duration(seconds)} of CPU{on} ({origin})", flush=True)
+
+
+def _say_where_eta_comes_from(audits: Any) -> None:
+    recipe = audits.runs[audits.to_do[0]]["eta"]
+    if recipe["source"] != "known":
+        print(f"estimating eta: {recipe['folds']} networks, trained here", file=sys.stderr)
+    print("computing advantages", file=sys.stderr)
 
 
 def _duration(seconds: float) -> str:
@@ -145,7 +165,12 @@ def run_results(arguments: argparse.Namespace) -> int:
     suffix = arguments.export.suffix
     if suffix not in (".csv", ".parquet"):
         raise Refusal(f"--export must end in .csv or .parquet, not {arguments.export.name!r}")
-    frame = table(records)
+    try:
+        frame = table(records)
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+    if frame.empty:
+        raise Refusal(f"{store.folder} holds no trainings to export")
     if suffix == ".csv":
         frame.to_csv(arguments.export, index=False, float_format="%.7g")
     else:

@@ -21,10 +21,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def default_workers() -> int:
+    """How many local processes: one for each core, but one alone where there is a GPU.
+
+    Every training takes the first GPU it sees. Several are for as many shards, each started with
+    a `CUDA_VISIBLE_DEVICES` of its own.
+    """
+    import torch
+
+    return 1 if torch.cuda.is_available() else cores()
+
+
 @contextlib.contextmanager
 def local(workers: int | None = None) -> Iterator[int]:
-    """Processes on this machine, one for each core unless told; they share the cores' threads."""
-    count = workers or cores()
+    """Processes on this machine, `default_workers` unless told; they share the cores' threads."""
+    count = workers or default_workers()
     threads = max(1, cores() // count)
     with joblib.parallel_config(
         "loky", n_jobs=count, inner_max_num_threads=threads, initializer=_leave_with_parent

@@ -81,7 +81,12 @@ class Grid:
             rates = _numbers(self.learning_rates, "learning_rates")
             rates = [checks.real_number(rate, "a learning rate", 0, 100) for rate in rates]
             if 0 in rates:
-                raise ValueError("a learning rate must be above 0")
+                raise ValueError(f"a learning rate must be above 0, not {self.learning_rates!r}")
+            if "learning_rate" in self.training:
+                raise ValueError(
+                    f"training: learning_rate {self.training['learning_rate']!r} would be ignored,"
+                    " for it is searched; put it into learning_rates"
+                )
             checks.whole_number(self.trials, "trials")
             checks.whole_number(self.seed, "seed", least=0)
             if self.train_rows is not None:
@@ -91,7 +96,7 @@ class Grid:
                 raise ValueError("mechanisms names none")
             for name in self.datasets:
                 if name not in NAMES:
-                    raise ValueError(_unknown({name}, set(NAMES), "datasets"))
+                    raise ValueError(unknown({name}, set(NAMES), "datasets"))
                 self.for_data(name)
         except (ValueError, TypeError) as error:
             raise GridRefusal(f"the grid cannot be run: {error}") from None
@@ -113,8 +118,8 @@ class Grid:
         """The grid as it is for one data set."""
         where = f"datasets: {name}"
         own = dict(_mapping(self.datasets.get(name, {}), where))
-        if unknown := own.keys() - (_FIELDS - {"datasets"}):
-            raise ValueError(_unknown(unknown, _FIELDS - {"datasets"}, where))
+        if strange := own.keys() - (_FIELDS - {"datasets"}):
+            raise ValueError(unknown(strange, _FIELDS - {"datasets"}, where))
         for part in ("training", "eta"):
             changed = _mapping(own.get(part, {}), f"{where}: {part}")
             own[part] = {**getattr(self, part), **changed}
@@ -136,8 +141,8 @@ def read_grid(path: str | Path) -> Grid:
         raise GridRefusal(f"the grid {path} is not YAML: {error}") from None
     if not isinstance(held, dict):
         raise GridRefusal(f"the grid {path} must be a mapping such as trials: 3, not {held!r}")
-    if unknown := held.keys() - _FIELDS:
-        raise GridRefusal(_unknown(unknown, _FIELDS, str(path)))
+    if strange := held.keys() - _FIELDS:
+        raise GridRefusal(unknown(strange, _FIELDS, str(path)))
     return replace(SCALES["laptop"], **held)
 
 
@@ -195,7 +200,8 @@ def _number(value: Any) -> Any:
         return value
 
 
-def _unknown(names: set[str], allowed: set[str], where: str) -> str:
+def unknown(names: set[str], allowed: set[str], where: str) -> str:
+    """What to say of names that mean nothing."""
     return f"{where}: {min(map(str, names))!r} is unknown; there are {', '.join(sorted(allowed))}"
 
 

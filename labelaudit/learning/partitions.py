@@ -20,7 +20,9 @@ def chances_of(weights: ArrayLike | None, size: int) -> Floats | None:
     if given.shape != (size,):
         raise ValueError(f"weights must have shape ({size},), not {given.shape}")
     if not (np.isfinite(given) & (given >= 0)).all() or given.sum() == 0:
-        raise ValueError("weights must be finite, at least 0, and not all 0")
+        wrong = given[~(np.isfinite(given) & (given >= 0))]
+        found = f"{wrong[0]}" if wrong.size else "only zeros"
+        raise ValueError(f"weights must be finite, at least 0, and not all 0, not {found}")
     return given / given.sum()
 
 

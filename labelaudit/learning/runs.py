@@ -83,7 +83,7 @@ class Run:
         if isinstance(self.model.first, Standardise):
             self.model.first.fit(data.features[:: max(1, len(data) // 100_000)])
         self.model.to(self.device)
-        self.optimiser = adam.for_model(self.model, settings.learning_rate)
+        self.optimiser = adam.Adam(self.model, settings.learning_rate)
         self.training, self.validation = bags.draw(
             data,
             mechanism,
@@ -97,14 +97,19 @@ class Run:
         self.n_batches = math.ceil(len(self.training) / (settings.batch_size // self.bag_size))
         self.values = torch.zeros(self.n_batches, device=self.device)
         self.state = State()
-        self.checkpoint = None if checkpoint is None else Path(checkpoint)
-        self.identity = {
-            "settings": asdict(settings),
-            "mechanism": repr(mechanism),
-            "seed": self.seed,
-            "training data": data.digest(),
-            "test data": None if self.test is None else self.test.digest(),
-        }
+        self.checkpoint = None if checkpoint is None else checkpoints.place(checkpoint)
+        # Reading all data once more is worth it only if there is something to go on from.
+        self.identity = (
+            {}
+            if self.checkpoint is None
+            else {
+                "settings": asdict(settings),
+                "mechanism": repr(mechanism),
+                "seed": self.seed,
+                "training data": data.digest(),
+                "test data": None if self.test is None else self.test.digest(),
+            }
+        )
         self.started = self.saved = time.perf_counter()
 
     def resume(self) -> None:

@@ -1,9 +1,10 @@
 """Results that are found by what made them: one small file per run, written in one step.
 
 A result's name is the sha256 of its configuration, the fingerprint of its data and `SCHEMA`, so a
-changed configuration, data set or code never finds an old result. A file appears complete or not
-at all; any number of sweeps may write to one folder, on a shared file system too, and two stores
-are merged by copying one into the other.
+changed configuration, data set or schema never finds an old result; a test holds one training to
+known numbers, and reminds whoever changes what is computed to raise `SCHEMA`. A file appears
+complete or not at all; any number of sweeps may write to one folder, on a shared file system too,
+and two stores are merged by copying one into the other.
 
     store.json                 {"schema": 1}
     4f/4f21...c9.json          configuration, data, result, what made it, and a checksum of all
@@ -161,17 +162,18 @@ class Store:
 
     def _put(self, path: Path, text: str) -> None:
         """Write beside, then rename: a reader, or a crash, sees all of the file or none of it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
         writer = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
         temporary = path.with_name(f".{path.name}.{writer}")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with open(temporary, "w", encoding="utf-8") as file:
                 file.write(text + "\n")
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, path)
         except OSError as error:
-            temporary.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                temporary.unlink()
             raise StoreRefusal(
                 f"cannot write to {self.folder} ({error.strerror or error}); every result stored so"
                 " far is safe, and the same command goes on from there"

@@ -15,7 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import joblib
 from labelaudit import datasets
 from labelaudit.datasets import Dataset
 from labelaudit.learning import grid as grids
-from labelaudit.learning.engines import cores, dask, deaths, local
+from labelaudit.learning.engines import dask, deaths, default_workers, local
 from labelaudit.learning.grid import Grid, GridRefusal
 from labelaudit.learning.store import Damaged, Record, Store, key
 from labelaudit.refusal import Refusal
@@ -36,8 +36,8 @@ __all__ = [
     "SweepFailed",
     "compare",
     "configurations",
-    "cores",
     "dask",
+    "default_workers",
     "load",
     "local",
     "plan",
@@ -169,17 +169,23 @@ def settings_of(grid: Grid, data: Dataset, **others: Any) -> dict[str, Any]:
     models = {"higgs": "higgs", "kdd12": "kdd12"}
     model = models.get(data.name.removesuffix("-like"), "small")
     chosen = {"model": model, "buckets": data.buckets, **grid.training, **others}
+    known = set(Settings.__dataclass_fields__)
+    if strange := chosen.keys() - known:
+        raise GridRefusal(grids.unknown(strange, known, "the grid's training"))
     try:
         return asdict(Settings(**chosen))
     except (TypeError, ValueError) as error:
         raise GridRefusal(f"the grid's training cannot be run: {error}") from None
 
 
-def train_once(data: Dataset, configuration: Configuration) -> dict[str, Any]:
-    """One training, as the store keeps it."""
+def train_once(
+    data: Dataset, configuration: Configuration, *, checkpoints: Path | None = None
+) -> dict[str, Any]:
+    """One training, as the store keeps it; with a folder of `checkpoints` it survives a kill."""
     from labelaudit.learning.training import Settings, train
 
     started = time.process_time()
+    name = key(configuration, data.fingerprint)
     with warnings.catch_warnings():
         # That a run diverged is part of its result.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -189,9 +195,14 @@ def train_once(data: Dataset, configuration: Configuration) -> dict[str, Any]:
             Settings(**configuration["settings"]),
             seed=configuration["seed"],
             test=data.test,
+            checkpoint=None if checkpoints is None else _checkpoint(checkpoints, name),
         )
     measured = {name: getattr(outcome, name) for name in MEASURED}
     return measured | {"cpu_seconds": time.process_time() - started}
+
+
+def _checkpoint(folder: Path, name: str) -> Path:
+    return folder / f"{name}.pt"
 
 
 def run(
@@ -200,14 +211,19 @@ def run(
     *,
     work: Work = train_once,
     engine: contextlib.AbstractContextManager[Any] | None = None,
+    checkpoints: Path | None = None,
     progress: bool = False,
 ) -> list[Record]:
     """Do what is to do, store each result as it comes, and give all records of the plan.
 
     The order is random. So the time left is estimated from runs like those to come, half a grid
     already shows all of it, and two sweeps on one store seldom do the same run at once. Without
-    an `engine`, joblib's configuration in force decides where the runs take place.
+    an `engine`, joblib's configuration in force decides where the runs take place. With a folder
+    of `checkpoints`, which all workers see, a training cut short goes on where it stood; its
+    checkpoint is removed once the result is stored.
     """
+    if checkpoints is not None:
+        work = partial(work, checkpoints=checkpoints)
     for path in todo.damaged:
         store.set_aside(path.stem)
     order = todo.to_do
@@ -223,6 +239,8 @@ def run(
                     record = Record(todo.runs[name], todo.data.fingerprint, **answer)
                     store.write(record)
                     records[name] = record
+                    if checkpoints is not None:
+                        _checkpoint(checkpoints, name).unlink(missing_ok=True)
                 bar.update()
         except deaths() as error:
             raise SweepFailed(

@@ -8,6 +8,7 @@ clamped, which bounds it. The training loss has no floor: one would bias it.
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,15 +132,22 @@ def _end_epoch(run: Run) -> None:
     state, settings = run.state, run.settings
     values = run.values[: state.batch]
     wrong = (~values.isfinite()).nonzero()
-    if len(wrong) or not evaluation.finite(run.model):
-        batch = int(wrong[0]) if len(wrong) else state.batch - 1
-        what = f"the loss became {values[batch]:g}" if len(wrong) else "the weights overflowed"
+    batch = int(wrong[0]) if len(wrong) else state.batch - 1
+    held_out = evaluation.validation_loss(run.model, run.loss, run.validation, settings.clamp)
+    if len(wrong):
+        what = f"the loss became {values[batch]:g}"
+    elif not evaluation.finite(run.model):
+        what = "the weights overflowed"
+    elif run.validation is not None and not math.isfinite(held_out):
+        what = f"the validation loss became {held_out:g}"
+    else:
+        what = ""
+    if what:
         state.diverged = (
             f"{what} at step {(state.epoch - 1) * run.n_batches + batch + 1}"
             f" with learning rate {settings.learning_rate:g}: try a smaller one"
         )
         return
-    held_out = evaluation.validation_loss(run.model, run.loss, run.validation, settings.clamp)
     auc, log_loss = evaluation.measure(run.model, run.test)
     state.curve.append(
         {
@@ -150,7 +158,7 @@ def _end_epoch(run: Run) -> None:
             "log_loss": log_loss,
         }
     )
-    if settings.patience is None or not held_out >= state.best_loss:
+    if settings.patience is None or state.best_epoch == 0 or held_out < state.best_loss:
         state.best_epoch, state.best_loss = state.epoch, held_out
         weights = run.model.state_dict()
         state.best_weights = {name: weights[name].clone() for name in weights}
@@ -164,10 +172,10 @@ def _outcome(run: Run) -> Outcome:
         run.model.load_state_dict(state.best_weights)
     if state.diverged is not None:
         warnings.warn(state.diverged, RuntimeWarning, stacklevel=3)
-    auc, log_loss = evaluation.measure(run.model, run.test)
+    kept = state.curve[state.best_epoch - 1] if state.best_epoch else {}
     return Outcome(
-        auc=auc,
-        log_loss=log_loss,
+        auc=kept.get("auc", math.nan),
+        log_loss=kept.get("log_loss", math.nan),
         validation_loss=state.best_loss,
         curve=state.curve,
         best_epoch=state.best_epoch,

@@ -89,7 +89,8 @@ class Compiled:
         """The rows in `indices`, each once, and the examples that use them."""
         flat = indices.contiguous().view(-1).numpy()
         if flat.size and not 0 <= flat.min() <= flat.max() < len(self.slot):
-            raise IndexError(f"indices must lie in 0..{len(self.slot) - 1}")
+            wrong = flat.min() if flat.min() < 0 else flat.max()
+            raise IndexError(f"indices must lie in 0..{len(self.slot) - 1}, not {wrong}")
         rows, starts, where, examples = np.empty((4, flat.size + 1), np.int32)
         n_rows = kernels.group(flat, indices.shape[1], self.slot, rows, starts, where, examples)
         return rows[:n_rows], starts[: n_rows + 1], examples
