@@ -247,7 +247,7 @@ def test_a_comparison_without_spread():
         (lambda: brier_score([0.5, 1.2], [0, 1]), r"\[0, 1\].*1.2"),
         (lambda: brier_score([0.5], [0, 1]), r"one length.*\(1,\).*\(2,\)"),
         (lambda: reliability([0.5, 0.5], [0, 2]), "0 or 1.*2"),
-        (lambda: reliability([], []), "at least 1 examples, not 0"),
+        (lambda: reliability([], []), "at least one example, not 0"),
         (lambda: reliability([0.5], [1], bins=0), "bins.*0"),
         (lambda: temperature_scale([float("nan")], [1]), "nan"),
         (lambda: _compare(partitions=1), "partitions.*1"),

@@ -36,7 +36,7 @@ def _scored(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64
             f" and {np.shape(labels)}"
         )
     if not scores.size:
-        raise ValueError("there must be at least one example, not none")
+        raise ValueError("there must be at least one example, not 0")
     return scores, truth
 
 
