@@ -123,7 +123,7 @@ def test_scales_are_those_of_the_chapter():
         assert grid.learning_rates == tuple(here["learning_rates"])
         assert (grid.trials, grid.seed) == (here["trials"], here["seed"])
         assert grid.training == {name: here[name] for name in ("epochs", "batch_size")}
-        assert grid.train_rows in (here["rows"], None)
+        assert grid.train_rows in (here["train_rows"], None)
 
 
 def test_a_description_makes_its_mechanism():
