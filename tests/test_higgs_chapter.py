@@ -68,10 +68,10 @@ def test_the_overfitted_network_reports_far_too_little():
 def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
     found = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
     marked = found.index[found["warning"] == "!"]
-    warned = re.search(r"warns under (.*?)(?: and is silent|$)", glued()["higgs-heart-said"])
-    assert (warned[1].split(" and ") if warned else []) == list(marked)
-    silent = re.search(r"is silent under (.*)", glued()["higgs-heart-said"])
-    assert len(marked) + (len(silent[1].split(" and ")) if silent else 0) == len(found)
+    said = dict(part.split(" under ") for part in glued()["higgs-heart-said"].split("; "))
+    assert said.get("warns", "").split(", ") == (list(marked) or [""])
+    silent = [name for name in found.index if name not in marked]
+    assert said.get("is silent", "").split(", ") == (silent or [""])
 
 
 def test_the_worth_of_a_noisy_label_and_of_a_member_of_a_bag():
