@@ -108,7 +108,8 @@ def test_the_published_grid_has_about_seventy_configurations():
     for name in ("higgs", "kdd12"):
         own = grid.for_data(name)
         assert 65 <= len(list(own.each())) <= 75
-        assert len(own) == 9 * len(list(own.each()))
+        assert own.trials == 3 and len(own.learning_rates) in (3, 4)
+        assert len(own) == 3 * len(own.learning_rates) * len(list(own.each()))
 
 
 def test_scales_are_those_of_the_chapter():
