@@ -3,6 +3,7 @@
 import re
 from functools import partial
 
+import numpy as np
 import pytest
 import smoke
 
@@ -62,6 +63,21 @@ def test_the_overfitted_network_reports_far_too_little():
         assert 2 * found["by heart, raw", mechanism] < found["by heart, calibrated", mechanism]
     ratio = found["by heart, calibrated", "RR"] / found["by heart, raw", "RR"]
     assert glued()["higgs-heart-factor"] == pytest.approx(ratio, rel=0.05)
+
+
+def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
+    found = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
+    marked = found.index[found["warning"] == "!"]
+    said = dict(part.split(" under ") for part in glued()["higgs-heart-said"].split("; "))
+    assert said.get("warns", "").split(", ") == (list(marked) or [""])
+    silent = [name for name in found.index if name not in marked]
+    assert said.get("is silent", "").split(", ") == (silent or [""])
+
+
+def test_the_worth_of_a_noisy_label_and_of_a_member_of_a_bag():
+    """For a linear effect in balanced labels: 1/4 over the variance of a debiased label."""
+    assert glued()["higgs-worth-rr"] == pytest.approx(0.25 * 4 * np.tanh(0.5) ** 2)
+    assert glued()["higgs-worth-llp"] == 1 / 8
 
 
 def test_figures_say_that_the_data_is_simulated():

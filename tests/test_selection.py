@@ -1,14 +1,18 @@
 """What is read off a sweep: tables, choices of the learning rate, comparisons, fronts."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
-from labelaudit.learning import selection
+from labelaudit import LabelProportions
+from labelaudit.learning import comparisons, selection
 from labelaudit.learning.advantages import REVISION
+from labelaudit.learning.runs import Run
+from labelaudit.learning.settings import Settings
 from labelaudit.learning.store import Record
 
 SETTINGS = {
@@ -73,13 +77,30 @@ def test_a_row_for_each_training_with_its_advantage_beside():
 
 def test_an_advantage_on_other_data_is_not_taken():
     frame = selection.table([*RECORDS, audited("RR", 0.05, 1.0, data="e" * 64, epsilon=1.0)])
-    assert "additive" not in frame or frame["additive"].isna().all()
+    assert frame["additive"].isna().all()
 
 
 def test_an_advantage_of_an_earlier_revision_is_not_taken():
     old = audited("RR", 0.05, 1.0, epsilon=1.0)
     del old.configuration["revision"]
-    assert "additive" not in selection.table([*RECORDS, old])
+    assert selection.table([*RECORDS, old])["additive"].isna().all()
+
+
+def test_a_table_says_what_made_each_training():
+    made = {
+        "versions": {"python": "3.11.9", "labelaudit": "1.2", "torch": "2.13.0"},
+        **{"device": "cpu", "finished": "2024-05-01T10:00:00Z"},
+    }
+    one = RECORDS[0]
+    known = Record(one.configuration, one.data, one.result, made)
+    first, second = selection.table([known, RECORDS[1]])[selection.MADE].to_numpy().tolist()
+    assert first == ["labelaudit 1.2, python 3.11.9, torch 2.13.0", "cpu", "2024-05-01T10:00:00Z"]
+    assert pd.isna(second).all()
+
+
+def test_a_partial_table_has_every_column():
+    assert list(selection.table([])) == list(selection.table(RECORDS[:1]))
+    assert set(selection.MEASURES) <= set(selection.table(RECORDS))
 
 
 def test_advantages_of_different_estimates_are_not_mixed():
@@ -188,42 +209,43 @@ def test_an_unknown_choice_is_refused():
 
 def test_paired_differences_are_students():
     one, other = {0: 0.71, 1: 0.74, 2: 0.73, 3: 0.70}, {0: 0.70, 1: 0.71, 2: 0.72, 9: 0.1}
-    found = selection.paired(one, other)
+    found = comparisons.paired(one, other)
     gaps = np.array([0.01, 0.03, 0.01])
     low, high = stats.t.interval(0.95, 2, gaps.mean(), stats.sem(gaps))
     assert (found.low, found.high, found.trials) == (pytest.approx(low), pytest.approx(high), 3)
-    assert not found.seen
+    assert found.low < 0 < found.high
 
 
 def test_nothing_against_itself():
     same = {0: 0.7, 1: 0.71}
-    assert selection.paired(same, same).value == 0
+    assert comparisons.paired(same, same).value == 0
     with pytest.raises(ValueError, match="at least 2 trials in common, not 1"):
-        selection.paired({0: 0.7, 1: 0.7}, {0: 0.7})
+        comparisons.paired({0: 0.7, 1: 0.7}, {0: 0.7})
 
 
 def test_the_detectable_difference_is_detected_four_times_in_five():
     """Monte Carlo, 4000 draws: a true 80% is missed by more than 4 points with chance 1e-9."""
     rng = np.random.default_rng(3)
     trials, sigma = 10, 1.0
-    true = selection.difference(0.0, sigma / math.sqrt(trials), trials).detectable
+    true = comparisons.difference(0.0, sigma / math.sqrt(trials), trials).detectable
     draws = rng.normal(true, sigma, (4000, trials))
     found = [
-        selection.paired(dict(enumerate(row)), dict.fromkeys(range(trials), 0.0)) for row in draws
+        comparisons.paired(dict(enumerate(row)), dict.fromkeys(range(trials), 0.0)) for row in draws
     ]
-    assert np.mean([one.seen for one in found]) == pytest.approx(0.8, abs=0.04)
+    seen = [not one.low <= 0 <= one.high for one in found]
+    assert np.mean(seen) == pytest.approx(0.8, abs=0.04)
 
 
 @pytest.mark.parametrize("count", [2, 3, 8])
 def test_optimism_of_the_best_of_many(count):
     """Monte Carlo, 200,000 draws: off by 5 standard errors of at most 0.0023 with chance 1e-6."""
     draws = np.random.default_rng(count).standard_normal((200_000, count))
-    assert selection.optimism(count) == pytest.approx(draws.max(axis=1).mean(), abs=0.012)
+    assert comparisons.optimism(count) == pytest.approx(draws.max(axis=1).mean(), abs=0.012)
 
 
 def test_optimism_at_known_places():
-    assert selection.optimism(2) == pytest.approx(1 / math.sqrt(math.pi))
-    assert selection.optimism(8) == pytest.approx(1.4236, abs=1e-4)
+    assert comparisons.optimism(2) == pytest.approx(1 / math.sqrt(math.pi))
+    assert comparisons.optimism(8) == pytest.approx(1.4236, abs=1e-4)
 
 
 def test_the_front_against_its_definition():
@@ -233,11 +255,17 @@ def test_the_front_against_its_definition():
         any(a <= c and b >= d and (a < c or b > d) for a, b in zip(x, y, strict=True))
         for c, d in zip(x, y, strict=True)
     ]
-    assert selection.pareto(x, y).tolist() == [not one for one in beaten]
+    assert comparisons.pareto(x, y).tolist() == [not one for one in beaten]
 
 
 def test_the_front_with_an_infinite_advantage():
-    assert selection.pareto([1.0, math.inf, 2.0], [0.6, 0.9, 0.5]).tolist() == [True, True, False]
+    assert comparisons.pareto([1.0, math.inf, 2.0], [0.6, 0.9, 0.5]).tolist() == [True, True, False]
+
+
+def test_the_front_without_what_is_not_known():
+    x, y = [math.nan, 1.0, 2.0, 0.5], [0.9, 0.6, 0.7, math.nan]
+    assert comparisons.pareto(x, y).tolist() == [False, True, True, False]
+    assert comparisons.pareto([], []).tolist() == []
 
 
 def curve(points, kind="RR"):
@@ -252,58 +280,120 @@ def curve(points, kind="RR"):
 
 
 def test_points_against_a_curve_at_the_same_advantage():
-    line = curve([(0.0, 0.5), (1.0, 0.7), (math.inf, 0.9)])
-    found = selection.against(line, curve([(0.5, 0.65), (2.0, 0.9)], "LLP"), "additive")
+    line = curve([(0.25, 0.5), (1.0, 0.7), (math.inf, 0.9)])
+    found = comparisons.against(line, curve([(0.5, 0.65), (2.0, 0.9)], "LLP"), "additive")
     assert len(found) == 1  # beyond the curve's end nothing is compared
     assert found["difference"].iloc[0] == pytest.approx(0.05)
     assert found["gaps"].iloc[0] == pytest.approx(dict.fromkeys(range(3), 0.05))
 
 
+def test_a_curve_that_rises_with_the_logarithm_is_met_between_its_settings():
+    """A straight line between settings would lie below it and lean against it by up to 0.009."""
+    line = curve([(x, 0.6 + 0.1 * math.log2(x)) for x in (0.5, 1.0, 2.0, 4.0)])
+    between = curve([(x, 0.6 + 0.1 * math.log2(x)) for x in (0.7, 1.5, 3.0)], "LLP")
+    found = comparisons.against(line, between, "additive")
+    assert len(found) == 3 and found["difference"].abs().max() < 1e-12
+
+
+def test_an_advantage_of_zero_has_no_logarithm():
+    line = curve([(0.0, 0.5), (0.5, 0.6), (1.0, 0.7)])
+    found = comparisons.against(line, curve([(0.0, 0.5), (0.2, 0.5), (0.5, 0.6)]), "additive")
+    assert found["additive"].tolist() == [0.5]
+
+
 def test_a_curve_against_itself_is_level():
-    line = curve([(0.0, 0.5), (0.3, 0.6), (1.0, 0.7)])
-    assert selection.against(line, line, "additive")["difference"].abs().max() < 1e-12
+    line = curve([(0.1, 0.5), (0.3, 0.6), (1.0, 0.7)])
+    assert comparisons.against(line, line, "additive")["difference"].abs().max() < 1e-12
 
 
 def test_of_equal_advantages_the_largest_epsilon_counts():
-    line = curve([(0.0, 0.5), (0.0, 0.6), (1.0, 0.7)])
+    line = curve([(0.1, 0.5), (0.1, 0.6), (1.0, 0.7)])
     line["epsilon"] = [0.1, 0.2, 0.3]
-    found = selection.against(line, curve([(0.0, 0.65)]), "additive")
+    found = comparisons.against(line, curve([(0.1, 0.65)]), "additive")
     assert found["difference"].iloc[0] == pytest.approx(0.05)
 
 
 def test_many_differences_count_once_a_trial():
     gaps = [{0: 0.01, 1: 0.03, 2: 0.02}] * 50
-    assert selection.together(gaps) == selection.together(gaps[:1])
-    assert selection.together(gaps).trials == 3
+    assert comparisons.together(gaps) == comparisons.together(gaps[:1])
+    assert comparisons.together(gaps).trials == 3
 
 
 def test_a_curve_that_lacks_a_trial_is_compared_in_the_others():
-    line = curve([(0.0, 0.5), (1.0, 0.7), (2.0, 0.8)])
+    line = curve([(0.25, 0.5), (1.0, 0.7), (2.0, 0.8)])
     line.at[1, "aucs"] = {0: 0.7, 2: 0.72}
-    found = selection.against(line, curve([(0.5, 0.65)], "LLP"), "additive")
+    found = comparisons.against(line, curve([(0.5, 0.65)], "LLP"), "additive")
     assert found["gaps"].iloc[0] == pytest.approx({0: 0.05, 2: 0.05})
     line.at[1, "aucs"] = {9: 0.7}
-    assert selection.against(line, curve([(0.5, 0.65)], "LLP"), "additive").empty
+    assert comparisons.against(line, curve([(0.5, 0.65)], "LLP"), "additive").empty
 
 
 def test_nothing_to_put_together():
     with pytest.raises(ValueError, match="no differences to take the mean of"):
-        selection.together([])
+        comparisons.together([])
 
 
 def test_no_point_to_compare():
-    line = curve([(0.0, 0.5), (1.0, 0.7)])
-    assert selection.against(line, curve([(2.0, 0.9)]), "additive").empty
-    assert selection.against(curve([(math.inf, 0.5)]), line, "additive").empty
+    line = curve([(0.1, 0.5), (1.0, 0.7)])
+    assert comparisons.against(line, curve([(2.0, 0.9)]), "additive").empty
+    assert comparisons.against(curve([(math.inf, 0.5)]), line, "additive").empty
+
+
+@pytest.mark.parametrize(
+    ("claim", "trials", "said"),
+    [
+        ("lower", [-0.03, -0.025, -0.02], "reproduced"),
+        # Every trial goes the claim's way, but Student's interval reaches over 0.
+        ("lower", [-0.05, -0.001, -0.002], "reproduced in shape"),
+        ("lower", [-0.05, 0.001, -0.002], "not testable here"),
+        ("lower", [0.03, 0.025, 0.02], "differs"),
+        ("lower", [0.05, 0.001, 0.002], "not testable here"),
+        ("alike", [0.001, -0.001, 0.002], "reproduced"),
+        ("alike", [0.015, -0.015, 0.001], "reproduced in shape"),
+        ("alike", [0.015, -0.03, 0.001], "not testable here"),
+        ("alike", [-0.05, -0.06, -0.055], "differs"),
+        ("alike", [0.05, 0.06, 0.055], "differs"),
+        ("lower", [-0.05], "not testable here"),
+        ("alike", [], "not testable here"),
+    ],
+)
+def test_verdicts(claim, trials, said):
+    assert comparisons.verdict(claim, dict(enumerate(trials))) == said
+    assert said in comparisons.VERDICTS
+
+
+def test_an_unknown_claim_is_refused():
+    with pytest.raises(ValueError, match=r"claim must be 'lower' or 'alike', not 'higher'"):
+        comparisons.verdict("higher", {0: 0.1, 1: 0.1})
+
+
+def test_bags_held_out_are_not_trained_on():
+    """As many as training itself leaves: a tenth is held out, and at least one."""
+    features = np.zeros((45, 1), dtype=np.float32)
+    split = SimpleNamespace(features=features, labels=np.zeros(45, dtype=int))
+    for size in (1, 2, 9):
+        run = Run(split, LabelProportions(size), Settings("linear"), 0, None, "cpu", None)
+        record = trained("LLP", 1e-3, 0, 0.6, 0.6, bag_size=size)
+        audit = audited("LLP", 0.1, 1.0, bag_size=size)
+        audit.result["bags"] = 45 // size
+        chosen = selection.select(selection.table([record, audit])).iloc[0]
+        assert chosen["trained_bags"] == len(run.training)
+
+
+def test_the_share_of_runs_that_kept_the_last_epoch():
+    settings = {**SETTINGS, "epochs": 2}
+    records = [trained("RR", 1e-3, t, 0.7, 0.6, settings=settings, epsilon=1.0) for t in range(4)]
+    records[0].result["best_epoch"] = 2
+    assert selection.select(selection.table(records))["last_epoch"].tolist() == [0.25]
 
 
 def test_what_a_target_costs():
     line = curve([(0.1, 0.6), (0.2, 0.65), (0.4, 0.7)])
     line["error"] = 0.01
-    found = selection.cost(line, "additive", 0.25, clean=0.75)
+    found = comparisons.cost(line, "additive", 0.25, clean=0.75)
     assert (found["additive"], found["loss"]) == (0.2, pytest.approx(0.1))
     assert found["among"] == 2
-    assert found["optimism"] == pytest.approx(0.01 * selection.optimism(2))
-    assert selection.cost(line, "additive", 0.05, clean=0.75) is None
+    assert found["optimism"] == pytest.approx(0.01 * comparisons.optimism(2))
+    assert comparisons.cost(line, "additive", 0.05, clean=0.75) is None
     line["auc"] = math.nan
-    assert selection.cost(line, "additive", 0.25, clean=0.75) is None
+    assert comparisons.cost(line, "additive", 0.25, clean=0.75) is None

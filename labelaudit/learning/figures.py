@@ -1,0 +1,179 @@
+"""The figures that the chapters on Higgs and KDD12 share: ROC curves, and the three rows.
+
+They stand on the kinds of figure in `labelaudit.plots`, with a colour for each mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from sklearn.metrics import roc_auc_score, roc_curve
+
+from labelaudit import plots
+from labelaudit.advantage import additive_advantage
+from labelaudit.attack import posterior
+from labelaudit.checks import Floats
+from labelaudit.datasets.dataset import Dataset
+from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
+from labelaudit.mechanisms import Mechanism
+
+TITLES = {
+    **{"higgs": "Higgs", "kdd12": "KDD12"},
+    **{"higgs-like": "Higgs, simulated", "kdd12-like": "KDD12, simulated"},
+}
+# So many points of a scatter, at most.
+SCATTERED = 600
+
+
+def stamp(figure: Figure, data: Dataset) -> None:
+    """Say on a figure that its data is a stand-in, if it is."""
+    if data.simulated:
+        title = TITLES.get(data.name, data.name).removesuffix(", simulated")
+        plots.simulated(figure, f"simulated stand-in for {title}")
+
+
+def roc(
+    labels: ArrayLike, scores: Mapping[str, ArrayLike], mechanisms: Mapping[str, Mechanism | None]
+) -> tuple[Figure, pd.DataFrame]:
+    """ROC curves of scores by name, with their AUC, and the table of what is drawn.
+
+    A name among the mechanisms has its colour, or solid black where that is None: clean labels.
+    Any other is something to compare with, thin and dotted.
+    """
+    figure, axes = plots.grid(1, 1, width=5.4, height=4.6)
+    rates, drawn = np.linspace(0, 1, 201), {}
+    for name, score in scores.items():
+        style: dict[str, Any] = {"color": "black", "linewidth": 2}
+        if name not in mechanisms:
+            style |= {"linestyle": ":", "linewidth": 1.2}
+        elif (mechanism := mechanisms[name]) is not None:
+            look = plots.look(mechanism)
+            style |= {"color": look.colour, "linestyle": look.dashes}
+        false, true, _ = roc_curve(labels, score)
+        drawn[name] = np.interp(rates, false, true)
+        label = f"{name}, AUC {roc_auc_score(labels, score):.3f}"
+        axes[0, 0].plot(rates, drawn[name], label=label, **style)
+    plots.square(axes[0, 0])
+    axes[0, 0].set(xlabel="false-positive rate", ylabel="true-positive rate")
+    axes[0, 0].legend(loc="lower right", frameon=False, fontsize=9)
+    return figure, pd.DataFrame(drawn, index=pd.Index(rates, name="false-positive rate"))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What the three rows show of one estimate of eta and one mechanism, and its bags."""
+
+    mechanism: Mechanism
+    bags: Floats
+    posterior: Floats
+    additive: Floats
+
+    def law(self, points: ArrayLike) -> Floats:
+        """The distribution function of the size of the multiplicative advantage, exact."""
+        return multiplicative_cdf(self.bags, self.mechanism, points)
+
+    @property
+    def infinite(self) -> float:
+        """The share of its mass at infinity."""
+        return float(1 - self.law(1e300))
+
+
+Panels = Mapping[tuple[str, str], Panel]
+
+
+def panels(
+    estimates: Mapping[str, Floats],
+    labels: ArrayLike,
+    mechanisms: Mapping[str, Mechanism],
+    *,
+    rng: np.random.Generator,
+) -> dict[tuple[str, str], Panel]:
+    """Each mechanism audited with each estimate of eta, in bags of consecutive rows.
+
+    Rows left over from whole bags are dropped. Releases are made from the true labels.
+    """
+    truth, made = np.asarray(labels), {}
+    for name, eta in estimates.items():
+        for kind, mechanism in mechanisms.items():
+            whole = len(eta) // mechanism.bag_size * mechanism.bag_size
+            bags = eta[:whole].reshape(-1, mechanism.bag_size)
+            releases = mechanism.release(truth[:whole].reshape(bags.shape), rng)
+            after = posterior(bags, mechanism, releases)[:, 0]
+            gain = np.sort(additive_advantage(bags, mechanism).ravel())
+            made[name, kind] = Panel(mechanism, bags, after, gain)
+    return made
+
+
+def three_rows(found: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
+    """Posterior against prior, then the laws of both advantages; a column for each estimate.
+
+    `lowest` is where the vertical axis of the last row begins.
+    """
+    names = list(dict.fromkeys(name for name, _ in found))
+    figure, axes = plots.grid(3, len(names), height=2.8)
+    points, shares = _points(epsilon), _shares()
+    for (name, _), panel in found.items():
+        top, middle, bottom = axes[:, names.index(name)]
+        some = slice(None, None, -(-len(panel.bags) // SCATTERED))
+        colour = plots.look(panel.mechanism).colour
+        plots.scatter(top, panel.bags[some, 0], panel.posterior[some], colour, s=7)
+        plots.exact_cdf(middle, points, panel.law(points), panel.mechanism)
+        quantiles = np.quantile(panel.additive, shares, method="inverted_cdf")
+        plots.curve(bottom, quantiles, shares, panel.mechanism)
+        middle.set_xlim(0, points[-1])
+        if np.isinf(panel.mechanism.epsilon):
+            plots.infinite_share(middle, panel.infinite, panel.mechanism)
+    for name, (top, middle, bottom) in zip(names, axes.T, strict=True):
+        plots.square(top)
+        plots.spindle(top, epsilon)
+        top.set(title=name, xlabel="prior")
+        middle.set(ylim=(0, 1.05), xlabel="multiplicative advantage |I|")
+        bottom.set(ylim=(lowest, lowest + 1.05 * (1 - lowest)), xlabel="additive advantage")
+        bottom.locator_params(axis="x", nbins=4)
+    words = ("posterior", "share at most this", "share at most this")
+    for panel, text in zip(axes[:, 0], words, strict=True):
+        panel.set_ylabel(text)
+    plots.legend(figure, axes[1, 0])
+    return figure
+
+
+def three_tables(found: Panels, epsilon: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The laws that the three rows draw: shares at each |I|, and quantiles of the additive one."""
+    points, shares = _points(epsilon), _shares()
+    laws = {name: panel.law(points) for name, panel in found.items()}
+    quantiles = {name: np.quantile(panel.additive, shares) for name, panel in found.items()}
+    return (
+        pd.DataFrame(laws, index=pd.Index(points, name="t")),
+        pd.DataFrame(quantiles, index=pd.Index(shares, name="share")),
+    )
+
+
+def three_summaries(found: Panels, level: float) -> pd.DataFrame:
+    """Mean and largest additive advantage, and a quantile of |I|, a line for each panel."""
+    rows = {
+        name: {
+            "mean additive": panel.additive.mean(),
+            "largest additive": panel.additive.max(),
+            f"quantile of |I| at {level}": multiplicative_quantile(
+                panel.bags, panel.mechanism, level
+            ),
+        }
+        for name, panel in found.items()
+    }
+    return pd.DataFrame(rows).T
+
+
+def _points(epsilon: float) -> Floats:
+    """Sizes of the advantage, with one on either side of epsilon, where there is a step."""
+    reach = 4.0 * max(epsilon, 1.0)
+    return np.union1d(np.linspace(0, reach, 401), epsilon * (1 + np.array([-1e-9, 1e-9])))
+
+
+def _shares() -> Floats:
+    return np.linspace(0, 1, 2001)

@@ -1,0 +1,189 @@
+"""Figures and tables of the learning chapters: what they draw, and that a part is enough."""
+
+import math
+from functools import cache
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+import labelaudit as la
+from labelaudit import plots
+from labelaudit.learning import advantages, figures, judging, selection, sweep, tradeoff
+from labelaudit.learning.grid import Grid
+from labelaudit.learning.store import Record
+
+PAIRS = {"bag_size": [2, 8], "epsilon": [0.5, 4.0]}
+GRID = Grid(
+    mechanisms={
+        **{"clean": {}, "RR": {"epsilon": [0.5, 4.0]}, "LLP": {"bag_size": [1, 2, 8]}},
+        **{"LLP+Lap": PAIRS, "LLP+Geom": PAIRS},
+    },
+    learning_rates=(1e-3, 1e-2),
+    trials=2,
+    train_rows=2400,
+)
+MECHANISMS = {"RR": la.RandomizedResponse(1.0), "LLP": la.LabelProportions(4)}
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@cache
+def records():
+    """A whole sweep of the stand-in: true advantages, made-up trainings."""
+    data = sweep.load("higgs-like", GRID)
+    rng = np.random.default_rng(0)
+    trained = [
+        Record(
+            one,
+            data.fingerprint,
+            {
+                **{"auc": rng.uniform(0.5, 0.8), "validation_loss": rng.random(), "log_loss": 0.6},
+                **{"best_epoch": 1, "epochs_run": 1, "seconds": 1.0, "cpu_seconds": 1.0},
+                "diverged": None,
+            },
+        )
+        for one in sweep.configurations(GRID, data)
+    ]
+    laws = advantages.laws_of(data, data.train.eta, GRID.seed)
+    audited = [
+        Record(
+            one,
+            data.fingerprint,
+            advantages.advantage_once(data, one, laws=laws, quality={"eta_auc": 0.8}),
+        )
+        for one in advantages.configurations(GRID, data)
+    ]
+    return [*trained, *audited]
+
+
+def of_kinds(*kinds):
+    return [one for one in records() if one.configuration["mechanism"]["kind"] in kinds]
+
+
+def drawn(axes):
+    return [name for name in axes.get_legend_handles_labels()[1] if not name.startswith("hollow")]
+
+
+def test_the_whole_sweep():
+    chosen = selection.select(selection.table(records()))
+    figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
+    figure.canvas.draw()
+    additive, multiplicative = figure.axes
+    curves = ["clean labels", "RR", "LLP", "LLP+Geom, k = 2", "LLP+Geom, k = 8"]
+    assert drawn(additive) == drawn(multiplicative) == curves
+    arrows = {text.get_text() for text in multiplicative.texts}
+    assert "100% →" in arrows and len(arrows) >= 2 and not additive.texts
+    assert figure.get_supxlabel() == "simulated data"
+
+
+def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
+    """Of 2,400 rows bags of 2 leave 1,200, and 1,080 to train on; bags of 8 leave too few."""
+    chosen = selection.select(selection.table(of_kinds("LLP")))
+    figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
+    (hollow,) = [
+        line
+        for line in figure.axes[0].get_lines()
+        if line.get_markerfacecolor() == "white" and len(line.get_xdata())
+    ]
+    large = chosen[chosen["bag_size"] == 8]
+    assert hollow.get_xdata().tolist() == large["additive"].tolist()
+
+
+@pytest.mark.parametrize("kind", ["clean", "RR", "LLP", "LLP+Lap", "LLP+Geom"])
+def test_one_kind_alone_is_drawn(kind):
+    chosen = selection.select(selection.table(of_kinds(kind)))
+    figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
+    expected = {"clean": 1, "RR": 1, "LLP": 1, "LLP+Lap": 0, "LLP+Geom": 2}[kind]
+    assert len(drawn(figure.axes[0])) == expected
+
+
+def test_half_a_store_is_drawn():
+    rng = np.random.default_rng(0)
+    some = [one for one in records() if rng.random() < 0.5]
+    chosen = selection.select(selection.table(some))
+    tradeoff.tradeoff(chosen, "LLP+Lap", "epsilon").canvas.draw()
+    _, best = tradeoff.fronts(chosen[chosen["kind"] != "clean"])
+    assert len(best) and best[["additive", "auc"]].notna().all(axis=None)
+
+
+def test_trainings_whose_advantages_are_not_known_yet():
+    trained = [one for one in records() if one.configuration["task"] == "train"]
+    chosen = selection.select(selection.table(trained))
+    figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
+    assert drawn(figure.axes[0]) == ["clean labels"]
+    assert tradeoff.fronts(chosen[chosen["kind"] != "clean"])[1].empty
+
+
+def test_an_unknown_family_is_refused():
+    with pytest.raises(ValueError, match="by must be one of bag_size, epsilon, not 'trial'"):
+        tradeoff.tradeoff(selection.select(selection.table(records())), "LLP+Geom", "trial")
+
+
+def test_roc_curves_have_the_colour_of_their_mechanism():
+    labels = np.tile([0, 1], 50)
+    scores = {"trees": labels + 0.0, "clean": labels * 0.5, "LLP": np.zeros(100)}
+    figure, table = figures.roc(labels, scores, {"clean": None, **MECHANISMS})
+    trees, clean, proportions = figure.axes[0].get_lines()[:3]
+    assert trees.get_linestyle() == ":" and clean.get_linestyle() == "-"
+    assert proportions.get_color() == plots.look(MECHANISMS["LLP"]).colour
+    assert "AUC 1.000" in clean.get_label() and "AUC 0.500" in proportions.get_label()
+    np.testing.assert_allclose(table["LLP"], table.index)
+
+
+def test_three_rows_show_the_exact_laws():
+    rng = np.random.default_rng(0)
+    eta = rng.beta(2, 5, 403)
+    labels = (rng.random(403) < eta).astype(int)
+    found = figures.panels({"one": eta}, labels, MECHANISMS, rng=rng)
+    figure = figures.three_rows(found, 1.0)
+    laws, quantiles = figures.three_tables(found, 1.0)
+    response = laws["one", "RR"]
+    assert response[response.index < 1 - 1e-8].max() == 0 and response.iloc[-1] == 1
+    whole = eta[:400].reshape(-1, 4)
+    share = la.multiplicative_cdf(whole, MECHANISMS["LLP"], 4.0)
+    assert laws["one", "LLP"].iloc[-1] == pytest.approx(share)
+    exact = la.additive_advantage(whole, MECHANISMS["LLP"])
+    assert quantiles["one", "LLP"].iloc[-1] == exact.max()
+    summary = figures.three_summaries(found, 0.9)
+    assert summary.loc[("one", "LLP"), "mean additive"] == pytest.approx(exact.mean())
+    shown = f"{found['one', 'LLP'].infinite:.2%} at infinity"
+    assert shown in [text.get_text() for text in figure.axes[1].texts]
+
+
+def test_the_ratio_is_given_for_raw_scores_only():
+    rng = np.random.default_rng(1)
+    eta = rng.random(2000)
+    labels = (rng.random(2000) < eta).astype(int)
+    sure = expit(3 * logit(eta))
+    found = judging.grades({"a, raw": sure, "a, calibrated": eta, "true eta": eta}, labels)
+    assert found.loc["a, raw", "ratio"] > 5 and abs(found.loc["true eta", "ratio"]) < 5
+    assert math.isnan(found.loc["a, calibrated", "ratio"])
+    assert found.loc["a, calibrated", "Brier"] < found.loc["a, raw", "Brier"]
+
+
+def test_warnings_by_mechanism():
+    rng = np.random.default_rng(2)
+    eta = rng.random(4000)
+    labels = (rng.random(4000) < eta).astype(int)
+    timid = expit(0.3 * logit(eta))
+    found = judging.checked({"true": eta, "timid": timid}, labels, MECHANISMS, rng=rng)
+    table = judging.checked_table(found)
+    for name, by_mechanism in found.items():
+        loud, silent = judging.warned(by_mechanism)
+        marked = table.loc[name].query("warning == '!'").index.tolist()
+        assert loud == marked and sorted([*loud, *silent]) == sorted(MECHANISMS)
+    assert judging.warned(found["timid"])[0] == ["RR", "LLP"]
+
+
+def test_the_table_of_aucs():
+    trials = [judging.Trial(0.7, 2, np.zeros(2)), judging.Trial(0.8, 3, np.zeros(2))]
+    labels, perfect = np.array([0, 1]), np.array([0.1, 0.9])
+    found = judging.auc_table(labels, {"RR": trials, "LLP": trials[:1]}, {"trees": perfect})
+    assert found.loc["RR"].tolist() == pytest.approx([0.75, 0.05, 2.5])
+    assert math.isnan(found.loc["LLP", "standard error"]) and found.loc["trees", "AUC"] == 1
