@@ -130,3 +130,9 @@ def test_dividing_by_twelve_breaks_the_generous_bound_and_by_ten_does_not():
     left = step.sum(axis=1) * np.sqrt((eta * (1 - eta)).sum(axis=1))
     assert left.max() < 9 / 10
     assert left.min() > 9 / 12 and left.max() < math.sqrt(2 / math.pi) + 0.001
+
+
+def test_small_bags_alone_are_drawn_too():
+    execution = smoke.executed("03_label_aggregation", bag_sizes=(2, 3), laws=("beta-2-5",))
+    tail = smoke.table(execution, "tail.csv")
+    assert set(tail["series"].dropna()) == {"k = 2"}
