@@ -85,6 +85,16 @@ class TwoPoint:
         for name in ("low", "high", "weight"):
             object.__setattr__(self, name, checks.real_number(getattr(self, name), name, 0, 1))
 
+    @property
+    def mean(self) -> float:
+        """The share of ones."""
+        return (1 - self.weight) * self.low + self.weight * self.high
+
+    def cdf(self, eta: ArrayLike) -> Floats:
+        """The share of priors that are at most eta."""
+        at_low, at_high = np.asarray(eta) >= self.low, np.asarray(eta) >= self.high
+        return (1 - self.weight) * at_low + self.weight * at_high
+
     def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent draws."""
         return np.where(checks.generator(rng).random(shape) < self.weight, self.high, self.low)
@@ -141,20 +151,30 @@ class Empirical:
         return order[: n_bags * size].reshape(n_bags, size)
 
 
-def named(name: str) -> Beta:
-    """The law a chapter's parameter names: `uniform`, or `beta-a-b` for Beta(a, b).
+# Half of the people at one prior, half at the other.
+HALVES = {"zero-or-half": TwoPoint(0, 0.5), "tenth-or-half": TwoPoint(0.1, 0.5)}
 
-    The uniform law comes as Beta(1, 1), so that every named law has a mean and a distribution
-    function.
+
+def named(name: str) -> Beta | TwoPoint:
+    """The law a chapter's parameter names.
+
+    `uniform`; `beta-a-b` for Beta(a, b); `constant-p` for one prior p; `zero-or-half` and
+    `tenth-or-half` for two priors, each of half of the people. The uniform law comes as
+    Beta(1, 1), so that every named law has a mean and a distribution function.
 
     >>> named("beta-2-30"), named("uniform")
     (Beta(a=2.0, b=30.0), Beta(a=1.0, b=1.0))
+    >>> named("constant-0.1"), named("zero-or-half").mean
+    (TwoPoint(low=0.1, high=0.1, weight=0.5), 0.25)
     """
+    number = r"(\d+(?:\.\d+)?)"
     if name == "uniform":
         return Beta(1, 1)
-    found = re.fullmatch(r"beta-(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)", name)
-    if found is None:
-        raise ValueError(
-            f"a law must be named uniform or beta-a-b, such as beta-2-30, not {name!r}"
-        )
-    return Beta(float(found[1]), float(found[2]))
+    if name in HALVES:
+        return HALVES[name]
+    if found := re.fullmatch(f"constant-{number}", name):
+        return TwoPoint(float(found[1]), float(found[1]))
+    if found := re.fullmatch(f"beta-{number}-{number}", name):
+        return Beta(float(found[1]), float(found[2]))
+    allowed = f"uniform, {', '.join(HALVES)}, beta-a-b such as beta-2-30, constant-p"
+    raise ValueError(f"a law must be named one of {allowed} such as constant-0.1, not {name!r}")

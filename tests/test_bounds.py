@@ -16,6 +16,8 @@ from labelaudit import (
     RandomizedResponse,
     additive_advantage,
     bounds,
+    multiplicative_cdf,
+    priors,
 )
 
 # Exact advantages come with rounding; a bound may be touched but not crossed by more than this.
@@ -90,6 +92,17 @@ def test_the_closed_form_keeps_its_precision_in_the_far_tail():
     )
     assert float(exact) < 1e-70
     assert bounds.independent_advantage(0.05, size) == pytest.approx(float(exact), rel=1e-11)
+
+
+@pytest.mark.parametrize("law", [priors.Beta(2, 5), priors.TwoPoint(0.1, 0.7, weight=0.2)])
+def test_revealed_bags_are_those_of_equal_labels(law):
+    eta = law.sample((40_000, 3), np.random.default_rng(1))
+    infinite = 1 - multiplicative_cdf(eta, llp(3), [1e9])[0]
+    given = eta.prod(axis=1) + (1 - eta).prod(axis=1)
+    assert infinite == pytest.approx(given.mean())
+    error = given.std() / math.sqrt(len(given))
+    assert abs(bounds.revealed_chance(law.mean, 3) - infinite) < 4.5 * error
+    assert abs(bounds.revealed_chance(law.mean, 2) - infinite) > 50 * error
 
 
 # How much of each bound the laws use, at most: more would be a violation, and the second number
@@ -313,6 +326,8 @@ def test_a_smaller_multiplicative_constant_is_caught():
             lambda: bounds.gap_bound([0.09, 0.25], 0.4, [[4], [5]]),
             r"mu must be at most 1/4 - beta\^2 = 0.09 under a gap beta of 0.4, not 0.25",
         ),
+        (lambda: bounds.revealed_chance(1.2, 4), r"p must lie in \[0, 1\]"),
+        (lambda: bounds.revealed_chance(0.2, 0), "bag_size must be a whole number"),
         (lambda: bounds.individual_bound(0.4, 0.2, 4), "mu_i must lie in"),
     ],
 )

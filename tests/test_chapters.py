@@ -26,6 +26,11 @@ def prose(execution):
     return " ".join(read.split())
 
 
+def laws_of(execution):
+    """The laws a run was made with, each once."""
+    return list(dict.fromkeys(execution.facts["parameters"]["laws"]))
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_frame_is_complete(chapter):
     assert_framed(text(chapter))
@@ -100,11 +105,38 @@ def test_the_bag_by_hand():
 def test_attacking_agrees_with_the_formula():
     execution = executed("02_additive_advantage")
     results = table(execution, "bag_size.csv")
-    allowance = 4 * results["standard error"] + 1e-3
-    assert ((results["exact"] - results["counted"]).abs() <= allowance).all()
+    drawn = results[results["mechanism"] != "RR"]
+    level = results[results["mechanism"] == "RR"].set_index("law")["exact"]
+    allowance = 4 * drawn["standard error"] + 1e-3
+    assert ((drawn["exact"] - drawn["counted"]).abs() <= allowance).all()
+    # Of uniform priors, the mean of (min(eta, 1 - eta) - flip)^+ is (1/2 - flip)^2.
+    assert level["uniform"] == pytest.approx((0.5 - 1 / (1 + math.e)) ** 2, rel=0.02)
     numbers = glued(execution)
     assert numbers["additive-label-rr"] == pytest.approx(math.tanh(0.5), rel=1e-12)
     assert numbers["additive-label-llp"] > 100 * numbers["additive-llp"] > 0
+
+
+@pytest.mark.parametrize("overrides", [{}, {"laws": ("uniform",), "epsilon": 4.0, "bag_size": 3}])
+def test_the_prediction_on_averages_is_answered_with_its_own_numbers(overrides):
+    numbers = glued(executed("02_additive_advantage", **overrides))
+    eta = np.random.default_rng(3).beta(2, 30, 4_000_000)
+    rises = 100 * la.additive_advantage(eta, la.RandomizedResponse(1.0))
+    error = 4.5 * rises.std() / math.sqrt(rises.size)
+    assert abs(numbers["additive-predicted-rise"] - rises.mean()) < error
+    assert numbers["additive-predicted-tells"] == pytest.approx(math.tanh(0.5))
+
+
+@pytest.mark.parametrize(
+    ("size", "buyers"), [(2, "nobody"), (6, "Cleo, Finn"), (10, "Cleo, Finn, Gita, Jan")]
+)
+def test_the_first_bag_reads_well_whoever_bought(size, buyers):
+    execution = executed("01_setting", bag_size=size)
+    assert f"Who bought: {buyers}." in prose(execution)
+    assert "the buyer" not in prose(execution)
+    posteriors = table(execution, "beliefs.csv")["LLP"]
+    count = 0 if buyers == "nobody" else len(buyers.split(", "))
+    assert posteriors.sum() == pytest.approx(count)
+    assert (posteriors.rank() == table(execution, "beliefs.csv")["prior"].rank()).all() or not count
 
 
 def test_individual_advantage_of_randomized_response():
@@ -136,7 +168,7 @@ def test_infinite_mass_and_the_three_questions():
     assert numbers["distribution-certain"] == pytest.approx((15 / 16) ** 8 + (1 / 16) ** 8)
     assert numbers["distribution-gap"] < 0.25
     assert math.isfinite(float(numbers["distribution-population"]))
-    assert 0 < numbers["distribution-infinite"] < numbers["distribution-above"] < 1
+    assert 0 < numbers["distribution-example-infinite"] < numbers["distribution-above"] < 1
     assert numbers["distribution-geom-most"] <= 1 + 1e-12
     assert numbers["distribution-any"] == pytest.approx(1 - (1 - 2 / 256) ** 1000)
     assert numbers["distribution-needed"] == "286 under beta-2-30, 28 under uniform"
@@ -149,16 +181,44 @@ def test_infinite_mass_and_the_three_questions():
         ({"bag_size": 4}, "beta-2-30, uniform"),
         ({"laws": ("beta-2-30",)}, "beta-2-30"),
         ({"laws": ("uniform",)}, "none of the laws"),
+        ({"laws": ("beta-2-30", "uniform", "higgs", "kdd12")}, "beta-2-30, kdd12"),
+        ({"laws": ("uniform", "kdd12"), "level": 0.9}, "kdd12"),
     ],
 )
 def test_the_quantiles_read_well_under_any_parameters(overrides, unbounded):
     execution = executed("08_advantage_distributions", **overrides)
     numbers, read = glued(execution), prose(execution)
     assert not re.search(r"\b(inf|nan)\b", read)
-    finite = numbers["distribution-last"] not in unbounded
+    finite = numbers["distribution-example"] not in unbounded
+    assert finite == (numbers["distribution-unbounded"] != ", ".join(laws_of(execution)))
     assert (numbers["distribution-population"] != "infinite") == finite
     assert ("Yet for" in numbers["distribution-people"]) == finite
     assert f"in the table above, for {unbounded}." in read
+
+
+@pytest.mark.parametrize(
+    "overrides", [{}, {"laws": ("beta-2-30",), "bag_size": 4, "level": 0.5, "epsilon": 4.0}]
+)
+def test_the_prediction_on_quantiles_is_answered_with_its_own_numbers(overrides):
+    execution = executed("08_advantage_distributions", **overrides)
+    eta = np.random.default_rng(8).random((400_000, 8))
+    revealed = eta.prod(axis=1) + (1 - eta).prod(axis=1) > 1 - 0.98
+    share = glued(execution)["distribution-infinite"]
+    assert share == pytest.approx(revealed.mean(), abs=0.004)
+    assert f"{share:.1%} of the people have an infinite own quantile" in prose(execution)
+
+
+def test_every_part_of_the_three_rows_is_in_a_table():
+    execution = executed("08_advantage_distributions")
+    points = table(execution, "points.csv")
+    assert set(points["mechanism"]) == {"RR", "LLP", "LLP+Geom"}
+    shares = table(execution, "multiplicative.csv", header=[0, 1, 2], index_col=0)
+    assert {kind for kind, *_ in shares.columns} == {"exact", "sample"}
+    gap = (shares["exact"] - shares["sample"]).abs().max().max()
+    assert gap == pytest.approx(glued(execution)["distribution-gap"], abs=1e-5)
+    line = table(execution, "additive_response.csv", index_col=0)["uniform"]
+    flip = 1 / (1 + math.e)
+    np.testing.assert_allclose(line.loc[0.1], 2 * (flip + 0.1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 8])

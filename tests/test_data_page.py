@@ -55,6 +55,14 @@ def figures(outputs):
     }
 
 
+def heads(outputs, word):
+    """The heads of the columns and rows of the computed table that has this word in one."""
+    tables = (output.get("data", {}).get("text/html", "") for _, output in outputs)
+    found = [re.findall(r"<th[^>]*>([^<]+)</th>", table) for table in tables]
+    (wanted,) = [names for names in found if any(word in name for name in names)]
+    return wanted
+
+
 def test_without_real_sets_the_page_says_simulated_and_how_to_change_that():
     outputs = executed()
     for name in ("higgs", "kdd12"):
@@ -66,6 +74,9 @@ def test_without_real_sets_the_page_says_simulated_and_how_to_change_that():
         assert any("simulated" in words for words in drawn[name])
         assert not any(words.startswith("real") for words in drawn[name])
     assert set(re.findall(r"\{glue:text\}`([\w-]+)", SOURCE)) <= glued(outputs).keys()
+    assert heads(outputs, "quartiles")[:2] == ["quartiles, simulated", "lepton_pT"]
+    shown = heads(outputs, "seen once")
+    assert shown.count("simulated") == 5 and "real" not in shown
 
 
 def test_with_the_real_samples_both_are_shown_raw_and_corrected():
@@ -81,6 +92,9 @@ def test_with_the_real_samples_both_are_shown_raw_and_corrected():
     every = {"real, raw", "real, corrected", "real, estimated"}
     every |= {"simulated, true", "simulated, estimated"}
     assert every <= set(drawn["fig-data-eta"])
+    assert heads(outputs, "quartiles")[:2] == ["quartiles, real", "quartiles, simulated"]
+    shown = heads(outputs, "seen once")
+    assert shown.count("real") == shown.count("simulated") == 5
 
 
 def test_a_file_without_names_of_fields_is_shown_too(tmp_path):

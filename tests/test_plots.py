@@ -149,9 +149,19 @@ def test_error_bars_span_two_standard_errors(panel):
 def test_laws_go_by_their_names():
     assert priors.named("beta-2-5") == priors.Beta(2, 5)
     assert priors.named("beta-0.5-40") == priors.Beta(0.5, 40)
+    assert priors.named("constant-0.4") == priors.TwoPoint(0.4, 0.4)
+    assert priors.named("tenth-or-half") == priors.TwoPoint(0.1, 0.5, weight=0.5)
     draws = priors.named("uniform").sample(20_000, np.random.default_rng(0))
     # The largest deviation of 20,000 uniform draws exceeds this once in a million.
     assert np.abs(np.sort(draws) - np.arange(20_000) / 20_000).max() < 0.02
-    for wrong in ("Uniform", "beta", "beta-2", "beta-2-30-1", "beta--2-3", ""):
+    for wrong in ("Uniform", "beta", "beta-2", "beta-2-30-1", "beta--2-3", "constant-", ""):
         with pytest.raises(ValueError, match=f"not {wrong!r}"):
             priors.named(wrong)
+
+
+def test_two_point_laws_know_their_mean_and_distribution():
+    law = priors.TwoPoint(0.1, 0.7, weight=0.25)
+    assert law.mean == pytest.approx(0.25)
+    at = [0.0, 0.1, 0.5, 0.7, 1.0]
+    np.testing.assert_array_equal(law.cdf(at), [0, 0.75, 0.75, 1, 1])
+    np.testing.assert_array_equal(priors.TwoPoint(0.3, 0.3).cdf([0.2, 0.3]), [0, 1])

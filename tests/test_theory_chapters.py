@@ -10,6 +10,7 @@ import pytest
 import smoke
 from smoke import CHECKOUT, assert_framed, executed, folded_exercises, text
 
+import labelaudit as la
 from labelaudit import bounds
 
 CHAPTERS = ("03_label_aggregation", "04_randomized_response", "05_multiplicative_advantage")
@@ -110,3 +111,28 @@ def test_the_numbers_of_chapter_five():
     assert (table["LLP+Geom"] <= 1 + 1e-12).all()
     exact = table[(table["law"] == "uniform") & (table["k"] <= 2)]
     assert np.isinf(exact["LLP"]).all()
+    ceiling = pd.read_csv(folder / "ceiling.csv").set_index("mechanism")["shift"]
+    assert list(ceiling["LLP"].iloc[[0, -1]]) == [-math.inf, math.inf]
+    assert list(ceiling["RR"]) == [-1, 1]
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def test_what_is_said_of_a_prior_of_half_the_flip(epsilon):
+    flip = 1 / (1 + math.exp(epsilon))
+    after = la.posterior([flip / 2], la.RandomizedResponse(epsilon), [1])[0]
+    assert after == pytest.approx((1 - flip) / (3 - 2 * flip))
+    assert flip / 2 < after < 0.5
+
+
+def test_dividing_by_twelve_breaks_the_generous_bound_and_by_ten_does_not():
+    eta = np.random.default_rng(10).random((4000, 60))
+    step = np.abs(np.diff(np.pad(la.poisson_binomial.pmf(eta), ((0, 0), (1, 1))), axis=1))
+    left = step.sum(axis=1) * np.sqrt((eta * (1 - eta)).sum(axis=1))
+    assert left.max() < 9 / 10
+    assert left.min() > 9 / 12 and left.max() < math.sqrt(2 / math.pi) + 0.001
+
+
+def test_small_bags_alone_are_drawn_too():
+    execution = smoke.executed("03_label_aggregation", bag_sizes=(2, 3), laws=("beta-2-5",))
+    tail = smoke.table(execution, "tail.csv")
+    assert set(tail["series"].dropna()) == {"k = 2"}

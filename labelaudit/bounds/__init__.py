@@ -10,6 +10,7 @@ from labelaudit.bounds.exact import (
     debiased_variance,
     independent_advantage,
     response_advantage,
+    revealed_chance,
     two_point_advantage,
 )
 from labelaudit.bounds.paper import (
@@ -69,6 +70,7 @@ __all__ = [
     "lemma_bound",
     "multiplicative_tail_bound",
     "response_advantage",
+    "revealed_chance",
     "root_bound",
     "tail_chance",
     "tail_rarity",

@@ -43,6 +43,19 @@ def independent_advantage(p: ArrayLike, bag_size: ArrayLike) -> Floats:
     return result
 
 
+def revealed_chance(p: ArrayLike, bag_size: ArrayLike) -> Floats:
+    """The chance that label proportions reveal every label of a bag: p^k + (1 - p)^k.
+
+    The priors are independent draws from a law of mean p without mass at 0 or 1. Then a bag is
+    revealed when all of its labels are equal, and only then; of the law only its mean matters.
+
+    >>> revealed_chance([0.5, 1 / 16], 8).round(4).tolist()
+    [0.0078, 0.5967]
+    """
+    mean, bags = checks.probabilities(p, "p"), sizes(bag_size)
+    return mean**bags + (1 - mean) ** bags
+
+
 def two_point_advantage(low: float, high: float, weight: float, bag_size: int) -> Floats:
     """IEAdv of label proportions at `low` and at `high`, and EAdv, when those are the priors.
 

@@ -19,7 +19,7 @@ from labelaudit.checks import Floats
 from labelaudit.datasets import Dataset, load_or_standin
 from labelaudit.learning.calibration import Scaling, temperature_scale
 from labelaudit.learning.encoding import HashedCategories
-from labelaudit.priors import Beta, Empirical, named
+from labelaudit.priors import Beta, Empirical, TwoPoint, named
 
 
 class Fitted(Protocol):
@@ -292,7 +292,7 @@ def estimated_law(data: Dataset, learner: Learner, rng: np.random.Generator) -> 
     return Empirical(eta)
 
 
-def law_of(name: str, *, train_rows: int, seed: int) -> tuple[Beta | Empirical, str]:
+def law_of(name: str, *, train_rows: int, seed: int) -> tuple[Beta | TwoPoint | Empirical, str]:
     """The law a chapter's parameter names, and what to say of it on a figure.
 
     Of a data set it is the law of its priors, estimated by boosted trees; the rest is simulated.

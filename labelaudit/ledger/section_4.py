@@ -46,7 +46,7 @@ def unbiased_values(size: int, ratio: Fraction) -> list[Fraction] | None:
 @statement(
     "S4-optpp",
     442,
-    r"to minimize squared error, the optimal postprocessing is to correct the clipping bias",
+    r"removing the bias of clipping gives the least squared error",
     chapter="09_learning",
     mutants=[{"unbiased_only": True}],
 )
@@ -102,14 +102,15 @@ def spindle_boundary(search: Search, flip_scale: Fraction = Fraction(1)) -> Find
         for z, after in exact.posterior(eta, exact.label_proportions, 0).items():
             shift = exact.multiplicative_advantage(eta, exact.label_proportions, 0)[z]
             confirm((after in (0, 1)) == (abs(shift) == np.inf), "edge if and only if infinite")
-            confirm((after in (0, 1)) == (z in (0, 1)), "edge if and only if the bag is uniform")
+            confirm((after in (0, 1)) == (z in (0, 1)), "edge if and only if the labels are equal")
         noisy = shift_in_odds(eta, exact.geometric_proportions(k, HALF), 0).values()
         confirm(all(s is not None and HALF <= s <= 2 for s in noisy), "LLP+Geom stays inside")
     return Finding(
         "holds",
         "The two arcs posterior odds = e^(+-epsilon) prior odds are the points with |I| = epsilon; "
         "every RR point lies on one (slack 0). LLP points lie on the top or bottom edge exactly "
-        "when the bag is homogeneous, and there |I| is infinite; noisy mechanisms never reach it.",
+        "when the bag's labels are equal, and there |I| is infinite; noisy mechanisms never reach "
+        "an edge.",
         searched,
     )
 
@@ -117,7 +118,7 @@ def spindle_boundary(search: Search, flip_scale: Fraction = Fraction(1)) -> Find
 @statement(
     "S4-bottom",
     466,
-    r"'LLP+Lap (bottom row) is somewhere in between'",
+    r"the text on the figure's bottom row names it LLP+Lap",
     chapter="07_scatter_plots",
 )
 def bottom_row(search: Search) -> Finding:
@@ -164,13 +165,13 @@ def ninety_eighth_percentile(search: Search, bag_sizes: tuple[int, ...] = PAPER_
             ),
             Fraction(0),
         )
-        confirm(chance == p**k + (1 - p) ** k, "P(homogeneous) = p^k + (1-p)^k whatever the law")
+        confirm(chance == p**k + (1 - p) ** k, "P(equal labels) = p^k + (1-p)^k whatever the law")
     searched = f"bags of {bag_sizes}, p = 1/2, 53/100 (near Higgs), 1/25 (skewed); exact"
     if not any(failing.values()):
         return Finding("holds", "The 98th percentile is finite throughout.", searched)
     return Finding(
         "false",
-        "The percentile is infinite whenever more than 2% of bags are homogeneous, and that "
+        "The percentile is infinite whenever more than 2% of bags have equal labels, and that "
         "probability is p^k + (1-p)^k for independent draws, whatever the law of eta. At k = 1 it "
         "is 1; at k = 2, p = 1/2 it is 1/2. Of the paper's bag sizes it stays infinite for "
         f"{failing['1/2']} at p = 1/2 and for {failing['1/25']} at p = 1/25.",

@@ -157,7 +157,7 @@ def at_most_one(search: Search, bound: float = 1.0) -> Finding:
 @statement(
     "TA.9-fn",
     1268,
-    "footnote: V >= 1 is implied by C_{b,i} = 0, 'which is equivalent to' (k-1)mu >= 1+b",
+    "footnote: C_{b,i} = 0 implies V >= 1, and is equivalent to (k-1)mu >= 1+b",
     chapter=WORKSHOP,
     mutants=[{"bag_size": 10}],
 )
@@ -243,8 +243,8 @@ def conditional_bound(search: Search, constant: float = BESSEL) -> Finding:
 @statement(
     "RA.15-need",
     1338,
-    "for the displayed bound to be of the form 1/sqrt(k) we need further assumptions on eta, the "
-    "most obvious one being that it is bounded away from 0 and 1",
+    "the sum of RA.15 is of order 1/sqrt(k) only under assumptions on eta, such as a distance "
+    "from 0 and 1",
     chapter=CHAPTER,
     mutants=[{"certain": 4}],
 )

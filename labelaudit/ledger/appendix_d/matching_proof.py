@@ -195,7 +195,7 @@ def cross_term(search: Search, with_noise: bool = False) -> Finding:
 @statement(
     "TD.2-trace",
     1711,
-    "the expected squared norm of a random vector is the trace of its covariance",
+    "E|X|^2 = tr Cov(X) for a random vector X",
     chapter=CHAPTER,
     mutants=[{"theta": TRUE_THETA}],
 )
@@ -231,7 +231,7 @@ def trace_of_covariance(search: Search, theta: tuple[Fraction, Fraction] = OTHER
 @statement(
     "TD.2-ref",
     1711,
-    "'the equality in (pm-bias)' and '|grad l|^2 is nonnegative' at the end of the proof",
+    "the end of the proof: which display it cites, and which square it calls nonnegative",
     chapter=CHAPTER,
 )
 def wrong_references(search: Search) -> Finding:

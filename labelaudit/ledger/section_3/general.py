@@ -84,7 +84,7 @@ def general_bound(search: Search, second_power: float = 1.0, mu_power: float = 0
 @statement(
     "S3-open",
     352,
-    r"belief: the gap-dependent analysis of Theorem 3.2 extends to general distributions",
+    r"belief, left open: an exponential rate from a gap, as in Theorem 3.2, for every law of eta",
     chapter="13_sharper_bounds",
     mutants=[{"high": 0.25}],
 )
@@ -103,8 +103,8 @@ def gap_dependent_extension(search: Search, high: float = 0.5) -> Finding:
             mu = (1 - weight) * low * (1 - low) + weight * top * (1 - top)
             for k in search.pick((2, 50), (2, 3, 10, 50, 200)):
                 gain = exact.two_point_advantage(low, top, weight, k)[2]
-                bound = np.exp(-3.49 * mu * beta**2 * (k - 1))
-                confirm(gain <= bound, "EAdv <= exp(-3.49 mu beta^2 (k-1))")
+                bound = np.exp(-3.84 * mu * beta**2 * (k - 1))
+                confirm(gain <= bound, "EAdv <= exp(-3.84 mu beta^2 (k-1))")
     for beta, k in product((0.1, 0.4), (10, 100, search.pick(400, 1000))):
         rare = exact.two_point_advantage(0.0, 0.5 - beta, 1 / k, k)[2]
         confirm(rare >= (0.5 - beta) / (np.e * k), "a rare doubtful label keeps EAdv of order 1/k")
@@ -119,7 +119,7 @@ def gap_dependent_extension(search: Search, high: float = 0.5) -> Finding:
         "C(J, floor(J/2))/2^(J+1) >= 1/(2(J+1)), so by Jensen EAdv >= 1/(2(k+1)) for every k: no "
         f"exponential bound. In fact sqrt(k) EAdv = {limit:.4f} at k = {far}.",
         searched,
-        "If |eta(x) - 1/2| >= beta almost surely then EAdv <= exp(-3.49 mu beta^2 (k-1)); the gap "
+        "If |eta(x) - 1/2| >= beta almost surely then EAdv <= exp(-3.84 mu beta^2 (k-1)); the gap "
         "must be in eta, not in p. The factor mu cannot be dropped: if eta = 1/2-beta with "
         "probability 1/k and 0 otherwise, EAdv >= (1/2-beta)/(e k).",
     )
@@ -183,7 +183,7 @@ def repeated_reference(search: Search) -> Finding:
 @statement(
     "S3-smallmu",
     367,
-    r"as p and/or mu gets smaller we should expect a smaller advantage",
+    r"remark: a smaller p or mu goes with a smaller advantage",
     chapter=CHAPTER,
     mutants=[{"spread": False}],
 )

@@ -129,11 +129,11 @@ def likelihood_ratio_identity(search: Search, other: int = 0) -> Finding:
 @statement(
     "D3.6-small",
     415,
-    r"LLP: there is always a small chance that all labels of the bag agree",
+    r"LLP: the chance of a bag of equal labels is small, and never zero",
     chapter=CHAPTER,
     mutants=[{"bags": ((HALF,) * 8, (Fraction(2, 5),) * 10)}],
 )
-def chance_of_homogeneous_bag(
+def chance_of_equal_labels(
     search: Search,
     bags: tuple[tuple[Fraction, ...], ...] = (
         (Fraction(0), Fraction(1)),
@@ -203,11 +203,11 @@ def ceiling_at_epsilon(search: Search, scale: Fraction = Fraction(1)) -> Finding
 @statement(
     "D3.6-inf",
     417,
-    r"LLP: a homogeneous bag makes |I| infinite",
+    r"LLP: a bag of equal labels makes |I| infinite",
     chapter=CHAPTER,
     mutants=[{"noise": Fraction(1, 100)}],
 )
-def homogeneous_bag_reveals(search: Search, noise: Fraction = Fraction(0)) -> Finding:
+def equal_labels_reveal(search: Search, noise: Fraction = Fraction(0)) -> Finding:
     """Every label of an all-0 or all-1 bag is known to the attacker."""
     rng = np.random.default_rng(417)
     searched = "random bags of 1 to 6 with priors inside (0, 1), every example"
@@ -217,7 +217,7 @@ def homogeneous_bag_reveals(search: Search, noise: Fraction = Fraction(0)) -> Fi
         for i in range(k):
             shifts = exact.multiplicative_advantage(eta, channel, i)
             if (shifts[Fraction(0)], shifts[Fraction(1)]) != (-inf, inf):
-                return Finding("false", f"A homogeneous release has I = {shifts}.", searched)
+                return Finding("false", f"A bag of equal labels has I = {shifts}.", searched)
             confirm(k == 1 or abs(shifts[Fraction(1, k)]) < inf, "a mixed bag leaves I finite")
     return Finding(
         "holds",

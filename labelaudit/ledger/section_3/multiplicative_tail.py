@@ -84,7 +84,7 @@ def tail_of_multiplicative(search: Search, largest_delta: float = 1.0) -> Findin
     mutants=[{"scale": 0.3}],
 )
 def union_over_bags(search: Search, scale: float = 1.0) -> Finding:
-    """The remark after Theorem 3.7, through n(p^k + (1-p)^k), the expected homogeneous bags."""
+    """The remark after Theorem 3.7, through n(p^k + (1-p)^k), the expected bags of equal labels."""
     grid = np.concatenate([np.geomspace(1e-4, 0.45, search.pick(30, 300)), [0.5]])
     rate = -np.log1p(-grid) / (grid * (1 - grid))
     counts = 10.0 ** np.arange(2, search.pick(10, 40))
@@ -100,7 +100,7 @@ def union_over_bags(search: Search, scale: float = 1.0) -> Finding:
     return Finding(
         "holds",
         "n = m/k bags with delta = delta'/n each add up to delta', and all examples of a bag share "
-        "one I. For homogeneous bags, of which n(p^k + (1-p)^k) are expected, k = log(n)/(p(1-p)) "
+        "one I. For bags of equal labels, n(p^k + (1-p)^k) in expectation, k = log(n)/(p(1-p)) "
         "suffices for every p, since -ln(1-p)/(p(1-p)) lies in "
         f"[{rate.min():.4f}, {rate.max():.4f}], and less than 1/(4 ln 2) = 0.36 of it leaves at "
         "least one on average.",

@@ -1,0 +1,61 @@
+"""What the pages say of each other: names where they are said to be, one word for one thing."""
+
+import re
+
+import pytest
+from conftest import ROOT
+from smoke import executed, glued, text
+
+CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[01]*.md"))
+FIRST_EIGHT = [name for name in CHAPTERS if name < "09"]
+# Words that mean the same as the one the glossary has.
+OTHER_WORDS = {
+    r"homogeneous|uniform bag|bags? (?:is|are|be) uniform": "a bag of equal labels",
+    r"exact (?:label )?proportions|exact shares": "label proportions",
+}
+
+
+def page(name):
+    return (ROOT / "book" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_notation_names_chapters_that_use_the_name():
+    rows = [row.strip("| ").split(" | ") for row in page("notation").splitlines()]
+    rows = [row for row in rows if row[-1].isdigit()]
+    assert len(rows) > 25
+    for row in rows:
+        (chapter,) = [name for name in CHAPTERS if name.startswith(f"{int(row[-1]):02}_")]
+        for name in re.findall(r"`([\w.]+)`", " ".join(row[:-1])):
+            last = name.split(".")[-1]
+            assert re.search(rf"\b{last}\b", text(chapter)), f"{name} is not in {chapter}"
+
+
+def test_the_glossary_is_in_alphabetical_order():
+    body = page("glossary").split(":::{glossary}\n")[1].split("\n:::")[0]
+    terms = [entry.splitlines()[0] for entry in body.split("\n\n")]
+    assert len(terms) > 40
+    assert terms == sorted(terms, key=lambda term: term.lower().replace("-", " "))
+
+
+@pytest.mark.parametrize("words", OTHER_WORDS)
+def test_one_word_for_one_thing(words):
+    pages = [*map(text, [*FIRST_EIGHT, "errata", "ledger"]), *map(page, ("limits", "teach"))]
+    for source in pages:
+        found = re.search(words, " ".join(source.split()), re.IGNORECASE)
+        assert not found, f"{found and found.group()!r} means {OTHER_WORDS[words]}"
+
+
+@pytest.mark.parametrize("chapter", FIRST_EIGHT)
+def test_the_time_to_read_is_stated_alike(chapter):
+    assert re.search(r"^\*\*Time to read:\*\* \d+ minutes, exercises apart\.$", text(chapter), re.M)
+
+
+def test_the_workshop_does_not_answer_its_prediction_first():
+    before = text("06_proof_workshop").split("## ", 1)[0]
+    assert "How large must the\nbag be" in before
+    assert not re.search(r"thousand|\d{4,}", before.split("```{code-cell}", 1)[0])
+
+
+def test_the_limits_quote_chapter_eight():
+    share = glued(executed("08_advantage_distributions"))["distribution-infinite"]
+    assert f"for {share:.0%} of the people" in page("limits")
