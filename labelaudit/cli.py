@@ -70,7 +70,8 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
 def _missing(error: ModuleNotFoundError) -> str:
     if (error.name or "labelaudit").startswith("labelaudit"):
         raise error
-    return f"this needs {error.name}, which is not installed; pip install 'labelaudit[book,train]'"
+    install = "in a checkout, pip install '.[book,train]' brings everything"
+    return f"this needs {error.name}, which is not installed; {install}"
 
 
 def _version() -> str:

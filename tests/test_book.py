@@ -87,7 +87,7 @@ def test_a_failing_chapter_stops_the_build_and_the_last_good_page_stays(checkout
     with edited(checkout.source("02_plain"), "1 + 1", "1 / 0"):
         status, _, err = build()
     assert status == 1
-    assert "02_plain failed in cell [2]: ZeroDivisionError: division by zero" in err
+    assert "02_plain failed in cell [1]: ZeroDivisionError: division by zero" in err
     assert (checkout.site / "notebooks" / "02_plain.html").read_text() == before
     assert build()[0] == 0
 
@@ -99,10 +99,31 @@ def test_a_listed_chapter_must_exist(checkout, build):
     assert err == "labelaudit: _toc.yml lists '03_absent', which chapters.yml does not declare\n"
 
 
-def test_the_download_is_the_executed_notebook(checkout):
+def test_the_download_is_the_executed_notebook_for_plain_jupyter(checkout):
     notebook = nbformat.read(checkout.site / "_sources/notebooks/01_coin.ipynb", as_version=4)
-    assert any(cell.get("outputs") for cell in notebook.cells)
     nbformat.validate(notebook)
+    assert any(cell.get("outputs") for cell in notebook.cells)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "{" not in text.replace(r"\frac{1}{k}", "")
+    mean = float(notebook.metadata["labelaudit"]["headlines"][0]["value"])
+    assert f"The share of heads is {mean:.3f} under the law uniform." in text
+    assert f"*fig-coin*: Running share of heads, simulated. The final share is {mean:.2f}." in text
+    assert "> **Theorem: Large numbers** (*large-numbers*)" in text
+
+
+def test_where_downloads_install_from_is_the_setting_of_now(checkout, build):
+    download = checkout.site / "_sources/notebooks/02_plain.ipynb"
+
+    def installs():
+        cells = nbformat.read(download, as_version=4).cells
+        return next(cell.source for cell in cells if cell.cell_type == "code")
+
+    assert "install_from = 'labelaudit[notebook]'" in installs()
+    with edited(checkout.root / "pyproject.toml", '"labelaudit"', '"https://a.example/b.whl"'):
+        status, out, _ = build()
+        assert status == 0 and "02_plain: up to date" in out
+        assert "install_from = 'labelaudit[notebook] @ https://a.example/b.whl'" in installs()
+    assert build()[0] == 0
 
 
 def test_a_run_with_other_parameters_is_set_beside_the_book(checkout):

@@ -142,7 +142,7 @@ def test_a_failing_cell_keeps_the_partial_run_and_the_last_good_one(checkout, co
     with broken, pytest.raises(ChapterFailed) as failure:
         execute(checkout, coin, coin.values("smoke"), scale="smoke")
     message = str(failure.value)
-    assert "01_coin failed in cell [6]: RuntimeError: the coin is lost" in message
+    assert "01_coin failed in cell [5]: RuntimeError: the coin is lost" in message
     assert 'raise RuntimeError("the coin is lost")' in message
     partial = nbformat.read(execution.folder / "partial.ipynb", as_version=4)
     assert any("image/svg+xml" in str(cell.get("outputs")) for cell in partial.cells)

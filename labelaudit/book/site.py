@@ -23,6 +23,7 @@ from labelaudit.book.checkout import Checkout, write_atomically
 from labelaudit.book.contract import Chapter, ContractError, check_source
 from labelaudit.book.key import digest, digest_of_files, package_digest
 from labelaudit.book.panel import with_panels
+from labelaudit.book.plain import for_jupyter
 from labelaudit.book.runner import Execution
 from labelaudit.refusal import Refusal
 
@@ -75,6 +76,7 @@ def build_site(checkout: Checkout) -> bool:
     work = checkout.build / "sphinx"
     shutil.rmtree(work, ignore_errors=True)
     built = jupyter_book(checkout.stage, work, strict=True)
+    _make_downloads_plain(checkout, built)
     stamp.unlink(missing_ok=True)
     _replace_folder(checkout.site, built)
     write_atomically(stamp, inputs)
@@ -112,6 +114,13 @@ def _put_mathjax(html: Path, config: dict[str, Any]) -> None:
     shutil.copyfile(str(script.locate()), target)
 
 
+def _make_downloads_plain(checkout: Checkout, html: Path) -> None:
+    """Rewrite the notebooks that pages offer for download, which Sphinx has copied as staged."""
+    for path in (html / "_sources" / "notebooks").glob("*.ipynb"):
+        notebook = for_jupyter(nbformat.read(path, as_version=4), checkout)
+        write_atomically(path, nbformat.writes(notebook))
+
+
 def _toc_files(checkout: Checkout) -> Iterable[str]:
     def walk(node: Any) -> Iterable[str]:
         if isinstance(node, dict):
@@ -140,8 +149,8 @@ def _inputs(checkout: Checkout) -> str:
         )
         for folder in folders
     }
-    lock = digest_of_files([checkout.root / "requirements.lock"])
-    return digest(files | {"package": package_digest(checkout), "lock": lock})
+    pinned = [checkout.root / "requirements.lock", checkout.root / "pyproject.toml"]
+    return digest(files | {"package": package_digest(checkout), "project": digest_of_files(pinned)})
 
 
 def copy_files(execution: Execution, target: Path) -> None:
