@@ -210,6 +210,18 @@ def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
     assert not (checkout.build / "runs").exists()
 
 
+def test_interrupting_the_book_leaves_no_kernel_and_no_site(tmp_path):
+    checkout = Checkout(make_checkout(tmp_path))
+    with edited(checkout.source("02_plain"), "1 + 1", "import time; time.sleep(300)"):
+        process = command(checkout, "book", "--scale", "smoke")
+        wait_for_kernel(checkout, "02_plain-*")
+        process.send_signal(signal.SIGINT)
+        status, _, err = finished(process)
+    assert (status, err) == (130, "labelaudit: interrupted\n")
+    assert kernels_below(checkout) == []
+    assert not checkout.site.exists()
+
+
 def test_a_killed_run_leaves_nothing_in_the_way_of_the_next(tmp_path):
     checkout = Checkout(make_checkout(tmp_path))
     process = command(checkout, "run", "01_coin", "-p", "sleep", "5")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -150,7 +151,12 @@ def build_book(arguments: argparse.Namespace) -> int:
     work = [(chapter, chapter.values(arguments.scale)) for chapter in longest_first]
     workers = max(1, min(arguments.workers, len(work)))
     with locked(checkout.build / "book.lock", "building the book"):
-        executions = execute_all(checkout, work, _report, workers=workers, **_options(arguments))
+        counted = itertools.count(1)
+
+        def report(execution: Execution) -> None:
+            _report(execution, f" [{next(counted)} of {len(work)}]")
+
+        executions = execute_all(checkout, work, report, workers=workers, **_options(arguments))
         stage(checkout, executions)
         print("making the pages", flush=True)
         built = build_site(checkout)
@@ -161,8 +167,11 @@ def build_book(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    watched = sys.stderr.isatty()
-    return {"scale": arguments.scale, "fresh": arguments.fresh, "progress": watched}
+    options = {"scale": arguments.scale, "fresh": arguments.fresh}
+    if sys.stderr.isatty():
+        return options | {"progress": True}
+    # Where nobody watches bars, as in a log, a line says what has been begun.
+    return options | {"starting": lambda chapter: print(f"{chapter.id}: running", flush=True)}
 
 
 def _overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
@@ -179,14 +188,15 @@ def _overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]
     return overrides
 
 
-def _report(execution: Execution) -> None:
+def _report(execution: Execution, place: str = "") -> None:
     """Say what became of a chapter, on a line of its own above the progress bars."""
     from tqdm import tqdm
 
     outcome = "up to date"
     if execution.reason:
         outcome = f"ran in {execution.facts['seconds']:.1f} s ({execution.reason})"
-    tqdm.write(f"{execution.chapter.id}: {outcome}")
+    tqdm.write(f"{execution.chapter.id}: {outcome}{place}")
+    sys.stdout.flush()
 
 
 def _listing(chapter: Chapter) -> str:

@@ -97,6 +97,7 @@ def execute(
     fresh: bool = False,
     threads: int = 1,
     progress: bool = False,
+    starting: Callable[[Chapter], None] = lambda chapter: None,
 ) -> Execution:
     """Bring one chapter up to date with the given parameters, running it only where needed."""
     folder = checkout.executed(run_name(chapter.id, parameters))
@@ -116,6 +117,7 @@ def execute(
             "data": data_read(checkout, chapter, parameters),
             "started": time.strftime("%Y-%m-%d %H:%M"),
         }
+        starting(chapter)
         notebook = _run(checkout, chapter, folder, parameters, made, threads, progress)
         return Execution(chapter, folder, notebook, reason or "first run")
 
