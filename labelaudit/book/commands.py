@@ -123,7 +123,7 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     """Run one chapter with the reader's parameters, and say where the page is."""
     checkout = find_checkout()
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    parameters = chapter.resolve(arguments.scale, _overrides(chapter, arguments.parameter))
+    parameters = chapter.resolve(arguments.scale, read_overrides(chapter, arguments.parameter))
     check_source(chapter, checkout.source(chapter.id))
 
     from labelaudit.book.page import write_page
@@ -174,7 +174,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return options | {"starting": lambda chapter: print(f"{chapter.id}: running", flush=True)}
 
 
-def _overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
+def read_overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
     """The reader's own values, as YAML; files are named from where the reader stands."""
     overrides: dict[str, Any] = {}
     for name, text in given:
