@@ -374,6 +374,17 @@ def test_a_notebook_asks_for_torch_only_where_it_trains(chapter):
     assert "train" in extras(ran.notebook) or used.isdisjoint({"torch", "scikit-learn"})
 
 
+@pytest.mark.parametrize("chapter", sorted(DECLARED))
+def test_a_chapter_saved_from_jupyter_is_the_same_chapter(chapter):
+    notebook = source(chapter)
+    text = jupytext.writes(notebook, "md:myst")
+    again = jupytext.reads(text, "md:myst")
+    assert [(cell.cell_type, cell.source, cell.metadata) for cell in again.cells] == [
+        (cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells
+    ]
+    assert jupytext.writes(again, "md:myst") == text
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_time_to_read_is_measured(chapter):
     measured, stated = read_source(CHECKOUT.source(chapter))

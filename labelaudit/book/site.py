@@ -96,8 +96,26 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
         said = _what_sphinx_said(done.stderr or done.stdout, source)
         what = "Sphinx warns, so the last good site stays" if strict else "Sphinx made no page"
         raise SiteFailed(f"{what}:\n{said}")
+    _drop_icon_script(html)
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
+
+
+def _drop_icon_script(html: Path) -> None:
+    """Take out what the theme loads for its icons beyond the one font that draws them.
+
+    It brings them as a style sheet with fonts and once more as a script of 1.5 MB, and asks for
+    all three fonts ahead of time, of which pages use one.
+    """
+    unneeded = re.compile(
+        r"<script[^>]*/fontawesome/[^>]*></script>\s*"
+        r'|<link[^>]*rel="preload"[^>]*/fa-(?:brands|regular)-[^>]*>\s*'
+    )
+    for page in html.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(unneeded.sub("", text), encoding="utf-8")
+    for script in html.glob("_static/vendor/fontawesome/*/js"):
+        shutil.rmtree(script)
 
 
 def _put_mathjax(html: Path, config: dict[str, Any]) -> None:
