@@ -15,13 +15,14 @@ from labelaudit.refusal import Refusal
 
 EXAMPLES = """\
 examples:
-  labelaudit teach 02_additive_advantage --seats 20 --out class
-  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out class
+  labelaudit teach 02_additive_advantage --seats 20 --out ../class
+  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out ../class
 
 The list has one student a line; of a csv file, the first column counts. The folder gets
 students/<name>.ipynb, without solutions and with an empty answer before each self-check,
 key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters of each. Law, bag size,
-epsilon and seed are drawn from the student's name: the same name and seed give the same page.
+epsilon and seed are drawn from the student's name: the same name and seed give the same page. A
+folder is for one chapter.
 Notebooks that are there already are left alone, so that nobody's work is overwritten.
 
 exit status: 0 done, 1 a page could not be written, 2 refused before anything was written
