@@ -130,6 +130,27 @@ def test_another_seed_gives_other_numbers(checkout, coin, execution):
     assert outputs(other.notebook) != outputs(execution.notebook)
 
 
+@pytest.mark.parametrize(("in_book", "shown"), [(True, None), (False, "share: 0.25")])
+def test_glue_shows_its_value_only_outside_the_book(in_book, shown, monkeypatch):
+    seen = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **options: seen.append(data))
+    monkeypatch.delenv("LABELAUDIT_BOOK", raising=False)
+    if in_book:
+        monkeypatch.setenv("LABELAUDIT_BOOK", "1")
+    glue("share", np.float64(0.25))
+    assert seen[0].get("text/plain") == shown
+
+
+def test_the_book_shows_no_glued_values(execution):
+    names = [
+        output.data
+        for cell in execution.notebook.cells
+        for output in cell.get("outputs", [])
+        if "scrapbook" in output.get("metadata", {})
+    ]
+    assert len(names) == 2 and not any("text/plain" in data for data in names)
+
+
 @pytest.mark.parametrize("value", [[1, 2], np.arange(3), None, {"a": 1}])
 def test_glue_refuses_what_prose_cannot_quote(value):
     with pytest.raises(TypeError, match="cannot glue 'x'"):
