@@ -9,9 +9,11 @@ to end with a plain line. A module is imported only when one of its commands is 
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
 
 from labelaudit.refusal import Refusal
 
@@ -28,10 +30,37 @@ COMMANDS = {
 }
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses in one line, and names the option or command that may be meant."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Take every option by its whole name only: half a name may be a misspelt other one."""
+        super().__init__(**({"allow_abbrev": False} | settings))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Look for misspelt options first: what they leave missing is not what went wrong."""
+        if self._subparsers is None:
+            options = [
+                word.split("=")[0] for word in args if word.startswith("--") and word != "--"
+            ]
+            for option in options:
+                if option not in self._option_string_actions:
+                    near = _near(option, self._option_string_actions)
+                    self.error(f"there is no option {option}{near}")
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2 and one line, without the usage, which `--help` shows."""
+        self.exit(2, f"{self.prog}: {message} ({self.prog} --help tells more)\n")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    parser = build_parser(arguments[0] if arguments else None)
+    command = arguments[0] if arguments else None
+    parser = build_parser(command)
+    if command is not None and not command.startswith("-") and command not in COMMANDS:
+        parser.error(f"there is no command {command!r}{_near(command, COMMANDS)}")
     parsed = parser.parse_args(arguments)
     try:
         return parsed.run(parsed)
@@ -51,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
     """The parser, complete for the command that is called and an outline for the others."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="labelaudit",
         description="Audit how much a release of private labels helps an attacker guess them,"
         " and run the book that explains it.",
@@ -67,10 +96,16 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
 def _missing(error: ModuleNotFoundError) -> str:
     if (error.name or "labelaudit").startswith("labelaudit"):
         raise error
-    return f"this needs {error.name}, which is not installed; pip install 'labelaudit[book,train]'"
+    install = "in a checkout, pip install '.[book,train]' brings everything"
+    return f"this needs {error.name}, which is not installed; {install}"
 
 
 def _version() -> str:

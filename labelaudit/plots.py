@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
@@ -78,20 +78,17 @@ def shades(mechanism: Mechanism, count: int) -> list[str]:
 
     >>> from labelaudit import RandomizedResponse
     >>> shades(RandomizedResponse(1.0), 3)
-    ['#b2b2b2', '#555555', '#262626']
+    ['#b3b3b3', '#555555', '#262626']
     """
+    # Imported here: seaborn takes a second, and most figures need no shades.
+    from seaborn import blend_palette
+
     colour = look(mechanism).colour
     wanted = checks.whole_number(count, "count")
-    places = np.linspace(-0.55, 0.55, wanted) if wanted > 1 else np.zeros(1)
-    return [_mixed(colour, "white" if place < 0 else "black", abs(place)) for place in places]
-
-
-def _mixed(colour: str, other: str, share: float) -> str:
-    red, green, blue = (
-        (1 - share) * one + share * two
-        for one, two in zip(to_rgb(colour), to_rgb(other), strict=True)
-    )
-    return to_hex((red, green, blue))
+    if wanted == 1:
+        return [colour.lower()]
+    ramp = blend_palette(["white", colour, "black"], as_cmap=True)
+    return [to_hex(shade) for shade in ramp(np.linspace(0.225, 0.775, wanted))]
 
 
 def grid(

@@ -49,6 +49,17 @@ def test_pages_carry_their_panels(checkout):
     assert 'alt="A line that settles near the bias as tosses accumulate."' in html
 
 
+def test_a_log_shows_what_has_begun_and_how_far_it_is(checkout, build):
+    with edited(checkout.source("02_plain"), "1 + 1", "1 + 2"):
+        status, out, _ = build()
+    assert status == 0
+    lines = out.splitlines()
+    assert lines.index("02_plain: running") < len(lines) - 1
+    assert any(line.startswith("02_plain: ran in ") for line in lines)
+    assert sorted(line[-8:] for line in lines if " of " in line) == ["[1 of 2]", "[2 of 2]"]
+    assert build()[0] == 0
+
+
 def test_nothing_changed_means_nothing_is_built(checkout, build):
     page = checkout.site / "notebooks" / "01_coin.html"
     before = page.stat().st_mtime_ns
@@ -87,7 +98,7 @@ def test_a_failing_chapter_stops_the_build_and_the_last_good_page_stays(checkout
     with edited(checkout.source("02_plain"), "1 + 1", "1 / 0"):
         status, _, err = build()
     assert status == 1
-    assert "02_plain failed in cell [2]: ZeroDivisionError: division by zero" in err
+    assert "02_plain failed in cell [1]: ZeroDivisionError: division by zero" in err
     assert (checkout.site / "notebooks" / "02_plain.html").read_text() == before
     assert build()[0] == 0
 
@@ -99,10 +110,31 @@ def test_a_listed_chapter_must_exist(checkout, build):
     assert err == "labelaudit: _toc.yml lists '03_absent', which chapters.yml does not declare\n"
 
 
-def test_the_download_is_the_executed_notebook(checkout):
+def test_the_download_is_the_executed_notebook_for_plain_jupyter(checkout):
     notebook = nbformat.read(checkout.site / "_sources/notebooks/01_coin.ipynb", as_version=4)
-    assert any(cell.get("outputs") for cell in notebook.cells)
     nbformat.validate(notebook)
+    assert any(cell.get("outputs") for cell in notebook.cells)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    assert "{" not in text.replace(r"\frac{1}{k}", "")
+    mean = float(notebook.metadata["labelaudit"]["headlines"][0]["value"])
+    assert f"The share of heads is {mean:.3f} under the law uniform." in text
+    assert f"*fig-coin*: Running share of heads, simulated. The final share is {mean:.2f}." in text
+    assert "> **Theorem: Large numbers** (*large-numbers*)" in text
+
+
+def test_where_downloads_install_from_is_the_setting_of_now(checkout, build):
+    download = checkout.site / "_sources/notebooks/02_plain.ipynb"
+
+    def installs():
+        cells = nbformat.read(download, as_version=4).cells
+        return next(cell.source for cell in cells if cell.cell_type == "code")
+
+    assert "install_from = 'labelaudit[notebook]'" in installs()
+    with edited(checkout.root / "pyproject.toml", '"labelaudit"', '"https://a.example/b.whl"'):
+        status, out, _ = build()
+        assert status == 0 and "02_plain: up to date" in out
+        assert "install_from = 'labelaudit[notebook] @ https://a.example/b.whl'" in installs()
+    assert build()[0] == 0
 
 
 def test_a_run_with_other_parameters_is_set_beside_the_book(checkout):
@@ -159,6 +191,34 @@ def test_every_command_explains_itself(command, capsys):
         cli.main([command, "--help"])
     assert end.value.code == 0
     assert f"usage: labelaudit {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("rnu", "there is no command 'rnu'; did you mean run?"),
+        ("", "required: COMMAND"),
+        ("run 99_x", "there is no chapter '99_x'; `labelaudit chapters` lists them"),
+        ("run 01_setting -p bagsize 3", "no parameter 'bagsize'; did you mean 'bag_size'?"),
+        ("run 01_setting --scal smoke", "there is no option --scal; did you mean --scale?"),
+        ("run 01_setting -p bag_size", "-p/--parameter: expected 2 arguments"),
+        ("run 01_setting --bogus", "there is no option --bogus"),
+        ("chapters 99", "there is no chapter '99'"),
+        ("teach 2", "required: --out"),
+        ("book --scale huge", "invalid choice: 'huge'"),
+        ("book extra", "unrecognized arguments: extra"),
+        ("sweep --datset higgs", "there is no option --datset; did you mean --dataset?"),
+        ("ledger --quik", "there is no option --quik; did you mean --quick?"),
+    ],
+)
+def test_a_misspelt_command_is_refused_in_one_line(typed, said, capsys):
+    try:
+        status = cli.main(typed.split())
+    except SystemExit as end:
+        status = end.code
+    shown, error = capsys.readouterr()
+    assert (status, shown) == (2, "")
+    assert said in error and error.count("\n") == 1
 
 
 def test_help_imports_nothing_of_the_book():

@@ -70,7 +70,7 @@ def test_environment_mirrors_the_lock():
 def test_lock_satisfies_every_requirement():
     lock = {canonicalize_name(name): version for name, version in locked().items()}
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"book", "train", "test"}
+    assert set(extras) == {"notebook", "book", "train", "test"}
     for text in chain(PROJECT["dependencies"], *extras.values()):
         requirement = Requirement(text)
         assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)]), text

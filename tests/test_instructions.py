@@ -1,51 +1,192 @@
-"""The commands that the pages print, run as printed on files of the kind they name."""
+"""The commands that the pages print, run as printed on files of the kind they name.
 
+What would take minutes is run at the smallest scale or as a plan, whichever the command offers.
+"""
+
+import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
+from packaging.requirements import Requirement
+
+from labelaudit.book.checkout import Checkout
+from labelaudit.book.commands import read_overrides
+from labelaudit.book.contract import find_chapter, load_chapters
 
 PAGES = ["README.md", "book/rerun.md", "book/teach.md"]
 CALL = "import sys; from labelaudit.cli import main; sys.exit(main())"
-# What would take minutes: sweeps beyond their plan, and chapters, which have tests of their own.
-LONG = re.compile(r"^run |^sweep (?!.*--dry-run)|^results")
+SAMPLES = {
+    "higgs": "higgs_uci_real_subset.csv.gz",
+    "kdd12": "kdd12_track2_click_prediction_small.parquet",
+}
 
 
 def printed(page):
-    """The `labelaudit` lines of a page's shell blocks, continued lines joined."""
+    """The commands of a page: the lines of its shell blocks, and those quoted in a sentence."""
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    called = [line.strip().removeprefix(".venv/bin/") for line in lines]
-    return [line.removeprefix("labelaudit ") for line in called if line.startswith("labelaudit ")]
+    lines += re.findall(r"`((?:\.venv/bin/labelaudit|make) [^`]+)`", text)
+    return {shlex.join(shlex.split(line, comments=True)) for line in lines} - {""}
 
 
-COMMANDS = sorted({line for page in PAGES for line in printed(page) if not LONG.match(line)})
+README = sorted(printed("README.md"))
+COMMANDS = sorted(set().union(*map(printed, PAGES)))
 
 
-def test_there_are_commands():
-    assert {line.split()[0] for line in COMMANDS} >= {"audit", "chapters", "ledger", "teach"}
+def starting(words):
+    return [line for line in COMMANDS if line.startswith(words)]
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_printed_command_works(line, tmp_path):
+def run(words, folder):
+    """Run a command with this Python under the names that the Makefile and the pages use."""
+    wrappers = {"python": '"$@"', "labelaudit": f'-c {shlex.quote(CALL)} "$@"'}
+    for name, arguments in wrappers.items():
+        write_script(folder / "bin" / name, f"exec {shlex.quote(sys.executable)} {arguments}")
+    own = {"PYTHONPATH": str(ROOT), "SCALE": "smoke", "LABELAUDIT_DATA": str(folder / "data")}
+    return finished(words, os.environ | own)
+
+
+def make(words, folder):
+    """The same of a target, in an environment that counts as installed."""
+    if not shutil.which("make"):
+        pytest.skip("there is no make on this machine")
+    (folder / "installed").touch()
+    return run([*words, f"VENV={folder}"], folder)
+
+
+def finished(words, environment):
+    done = subprocess.run(
+        words, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def write_script(path, line):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{line}\n")
+    path.chmod(0o755)
+
+
+def prepare(name, folder):
+    """Prepare a real sample as the pages say, in place of the file that they name."""
+    beside = ROOT.parent / "shared" / "data"
+    sample = Path(os.environ.get("LABELAUDIT_SAMPLES", beside)) / SAMPLES[name]
+    if not sample.is_file():
+        pytest.skip(f"no real sample {sample.name}: set LABELAUDIT_SAMPLES to its folder")
+    return make(["make", f"data-{name}", f"SOURCE={sample}"], folder)
+
+
+def test_every_command_is_tried():
+    known = (".venv/bin/labelaudit ", "make ", ".venv/bin/pip install ")
+    assert [line for line in COMMANDS if not line.startswith(known)] == []
+    commands = {line.split()[1] for line in starting(".venv/bin/labelaudit ")}
+    assert commands >= {"audit", "chapters", "ledger", "run", "sweep", "teach"}
+    targets = {line.split()[1] for line in starting("make ")}
+    assert targets >= {"book", "test", "data-higgs", "chapter"}
+
+
+@pytest.fixture
+def table(tmp_path):
     rng = np.random.default_rng(0)
-    table = pd.DataFrame(rng.standard_normal((400, 3)), columns=["age", "visits", "spent"])
-    table["clicked"] = (rng.random(400) < 1 / (1 + np.exp(-table["age"]))).astype(int)
-    table.to_csv(tmp_path / "mine.csv", index=False)
-    words = shlex.split(line)
-    swap = {"mine.csv": str(tmp_path / "mine.csv"), "../class": str(tmp_path / "class")}
-    words = [swap.get(word, word) for word in words]
-    # Names of students must end up neither in the clone nor where `make clean` deletes them.
-    assert words[0] != "teach" or words[words.index("--out") + 1] == swap["../class"]
+    frame = pd.DataFrame(rng.standard_normal((400, 3)), columns=["age", "visits", "spent"])
+    frame["clicked"] = (rng.random(400) < 1 / (1 + np.exp(-frame["age"]))).astype(int)
+    frame.to_csv(tmp_path / "mine.csv", index=False)
+    return tmp_path / "mine.csv"
+
+
+# Chapters are tried below; what `results` lists, sweeps must have made.
+@pytest.mark.parametrize(
+    "line",
+    [
+        line
+        for line in starting(".venv/bin/labelaudit ")
+        if line.split()[1] not in ("run", "results")
+    ],
+)
+def test_a_printed_command_works(line, tmp_path, table):
+    _, *words = shlex.split(line)
+    words = [str(table) if word == "mine.csv" else word for word in words]
+    if "--out" in words:
+        # Names of students must end up neither in the clone nor where `make clean` deletes them.
+        place = words.index("--out") + 1
+        assert words[place] == "../class"
+        words[place] = str(tmp_path / "class")
     if words[0] == "audit":
         words += ["--refits", "2", "--output", str(tmp_path / "audit.html")]
-    done = subprocess.run(
-        [sys.executable, "-c", CALL, *words], cwd=ROOT, capture_output=True, text=True, check=False
+    if words[0] == "sweep":
+        words += ["--dry-run"] * ("--dry-run" not in words)
+        data = words[words.index("--dataset") + 1]
+        if data in SAMPLES:
+            prepare(data, tmp_path)
+    run([sys.executable, "-c", CALL, *words], tmp_path)
+
+
+@pytest.mark.parametrize("line", starting("make chapter "))
+def test_a_printed_chapter_takes_its_parameters(line, tmp_path, table, monkeypatch):
+    """What `make` hands to the command, by a stand-in that only writes it down."""
+    write_script(
+        tmp_path / "bin" / "labelaudit", 'for word in "$@"; do printf "%s\\n" "$word"; done'
     )
-    assert done.returncode == 0, done.stderr
+    (tmp_path / "installed").touch()
+    if not shutil.which("make"):
+        pytest.skip("there is no make on this machine")
+    handed = finished([*shlex.split(line), f"VENV={tmp_path}"], os.environ)
+    assert_accepted(handed.splitlines(), tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("line", starting(".venv/bin/labelaudit run "))
+def test_a_printed_run_takes_its_parameters(line, table, tmp_path, monkeypatch):
+    assert_accepted(shlex.split(line)[1:], tmp_path, monkeypatch)
+
+
+def assert_accepted(words, folder, monkeypatch):
+    """The words after `labelaudit` name a chapter and parameters it takes."""
+    from labelaudit.cli import build_parser
+
+    parsed = build_parser("run").parse_args(words)
+    chapter = find_chapter(load_chapters(Checkout(ROOT).chapters_file), parsed.chapter)
+    monkeypatch.chdir(folder)
+    resolved = chapter.resolve(parsed.scale, read_overrides(chapter, parsed.parameter))
+    assert set(resolved) == set(chapter.parameters)
+
+
+@pytest.mark.parametrize("line", [line for line in README if "make chapter" in line])
+def test_the_readmes_chapters_run(line, tmp_path):
+    page = make(shlex.split(line), tmp_path).splitlines()[-1]
+    assert (ROOT / page).is_file()
+
+
+@pytest.mark.parametrize("line", starting("make data-"))
+def test_printed_data_is_prepared(line, tmp_path):
+    _, target, source = shlex.split(line)
+    assert source.startswith("SOURCE=")
+    name = target.removeprefix("data-")
+    assert "prepared " in prepare(name, tmp_path)
+    assert (tmp_path / "data" / name).is_dir()
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in starting("make ") if not line.startswith("make data-")]
+)
+def test_a_printed_target_has_a_plan(line, tmp_path):
+    """`make test` would run itself, and `make book` is what the tests of the site do."""
+    assert make([*shlex.split(line), "--dry-run"], tmp_path).strip()
+
+
+@pytest.mark.parametrize("line", starting(".venv/bin/pip install "))
+def test_printed_extras_exist(line):
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    [package] = [word for word in shlex.split(line) if word.startswith(".[")]
+    extras = Requirement(package.replace(".", "labelaudit", 1)).extras
+    assert extras <= set(project["optional-dependencies"])

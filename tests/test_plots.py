@@ -8,12 +8,14 @@ import matplotlib
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import ROOT
 from matplotlib.colors import to_rgb
 
 import labelaudit as la
 from labelaudit import plots, priors
+from labelaudit.book.drawn import write_numbers
 
 MECHANISMS = {
     "rr": la.RandomizedResponse(1.0),
@@ -165,3 +167,60 @@ def test_two_point_laws_know_their_mean_and_distribution():
     at = [0.0, 0.1, 0.5, 0.7, 1.0]
     np.testing.assert_array_equal(law.cdf(at), [0, 0.75, 0.75, 1, 1])
     np.testing.assert_array_equal(priors.TwoPoint(0.3, 0.3).cdf([0.2, 0.3]), [0, 1])
+
+
+@pytest.fixture
+def written(panel, tmp_path):
+    """What the table behind the panel holds, by series."""
+
+    def read():
+        write_numbers(panel.figure, tmp_path / "numbers.csv")
+        table = pd.read_csv(tmp_path / "numbers.csv", keep_default_na=False)
+        return {
+            name: part.drop(columns=["panel", "series"]) for name, part in table.groupby("series")
+        }
+
+    return read
+
+
+def test_the_table_behind_a_figure_names_points_with_error_bars(panel, written):
+    panel.errorbar([1, 2, 3], [0.5, 0.4, np.nan], [0.1, 0.05, 0.1], capsize=2, label="measured")
+    panel.plot([1, 2], [0.6, 0.3], label="exact")
+    series = written()
+    assert list(series) == ["exact", "measured"]
+    assert series["measured"][:2].astype(float).to_numpy() == pytest.approx(
+        np.array([[1, 0.5, 0.4, 0.6], [2, 0.4, 0.35, 0.45]])
+    )
+    assert (series["exact"][["y low", "y high"]] == "").all(axis=None)
+
+
+def test_the_table_holds_bars_along_both_axes(panel, written):
+    panel.errorbar([1.0], [0.5], [[0.1], [0.2]], [[0.5], [1.0]], capsize=2, label="both")
+    [row] = written()["both"].to_dict("records")
+    assert row == pytest.approx(
+        {"x": 1, "y": 0.5, "x low": 0.5, "x high": 2, "y low": 0.4, "y high": 0.7}
+    )
+
+
+def test_the_table_leaves_out_lines_across_the_panel(panel, written):
+    panel.plot([1, 2], [3, 4], label="data")
+    panel.axvline(1.5, label="here")
+    panel.axhline(0.1)
+    panel.axline((0, 0), slope=1)
+    series = written()
+    assert list(series) == ["data"]
+    assert series["data"].to_numpy().tolist() == [[1, 3], [2, 4]]
+
+
+def test_the_table_holds_points_bars_and_steps(panel, written):
+    panel.scatter([1, 2], [3, 4], label="points")
+    panel.bar([1, 3], [5, 6], width=1, label="bars")
+    panel.barh([1, 2], [5, 6], label="flat bars")
+    panel.stairs([7, 8], [0, 1, 2], label="steps")
+    series = {name: part.to_numpy().tolist() for name, part in written().items()}
+    assert series == {
+        "points": [[1, 3], [2, 4]],
+        "bars": [[1, 5], [3, 6]],
+        "flat bars": [[5, 1], [6, 2]],
+        "steps": [[0, 7], [1, 8]],
+    }

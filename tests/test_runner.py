@@ -130,6 +130,27 @@ def test_another_seed_gives_other_numbers(checkout, coin, execution):
     assert outputs(other.notebook) != outputs(execution.notebook)
 
 
+@pytest.mark.parametrize(("in_book", "shown"), [(True, None), (False, "share: 0.25")])
+def test_glue_shows_its_value_only_outside_the_book(in_book, shown, monkeypatch):
+    seen = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **options: seen.append(data))
+    monkeypatch.delenv("LABELAUDIT_BOOK", raising=False)
+    if in_book:
+        monkeypatch.setenv("LABELAUDIT_BOOK", "1")
+    glue("share", np.float64(0.25))
+    assert seen[0].get("text/plain") == shown
+
+
+def test_the_book_shows_no_glued_values(execution):
+    names = [
+        output.data
+        for cell in execution.notebook.cells
+        for output in cell.get("outputs", [])
+        if "scrapbook" in output.get("metadata", {})
+    ]
+    assert len(names) == 2 and not any("text/plain" in data for data in names)
+
+
 @pytest.mark.parametrize("value", [[1, 2], np.arange(3), None, {"a": 1}])
 def test_glue_refuses_what_prose_cannot_quote(value):
     with pytest.raises(TypeError, match="cannot glue 'x'"):
@@ -142,7 +163,7 @@ def test_a_failing_cell_keeps_the_partial_run_and_the_last_good_one(checkout, co
     with broken, pytest.raises(ChapterFailed) as failure:
         execute(checkout, coin, coin.values("smoke"), scale="smoke")
     message = str(failure.value)
-    assert "01_coin failed in cell [6]: RuntimeError: the coin is lost" in message
+    assert "01_coin failed in cell [5]: RuntimeError: the coin is lost" in message
     assert 'raise RuntimeError("the coin is lost")' in message
     partial = nbformat.read(execution.folder / "partial.ipynb", as_version=4)
     assert any("image/svg+xml" in str(cell.get("outputs")) for cell in partial.cells)
@@ -208,6 +229,18 @@ def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
     assert (status, err) == (130, "labelaudit: interrupted\n")
     assert kernels_below(checkout) == []
     assert not (checkout.build / "runs").exists()
+
+
+def test_interrupting_the_book_leaves_no_kernel_and_no_site(tmp_path):
+    checkout = Checkout(make_checkout(tmp_path))
+    with edited(checkout.source("02_plain"), "1 + 1", "import time; time.sleep(300)"):
+        process = command(checkout, "book", "--scale", "smoke")
+        wait_for_kernel(checkout, "02_plain-*")
+        process.send_signal(signal.SIGINT)
+        status, _, err = finished(process)
+    assert (status, err) == (130, "labelaudit: interrupted\n")
+    assert kernels_below(checkout) == []
+    assert not checkout.site.exists()
 
 
 def test_a_killed_run_leaves_nothing_in_the_way_of_the_next(tmp_path):

@@ -1,5 +1,6 @@
 """The pages as files: nothing foreign, nothing raw, every figure described, every link alive."""
 
+import gzip
 import importlib.util
 import inspect
 import re
@@ -115,9 +116,34 @@ def test_links_lead_somewhere(site):
                 assert found, f"{path.relative_to(site)}: no such place {link['href']}"
 
 
+def sent(site, path):
+    """The bytes a host sends for a page: text compressed, all that it fetches, MathJax apart."""
+    found = {
+        (path.parent / unquote(urlsplit(link).path)).resolve() for link in fetched(parsed(path))
+    }
+    files = [file for file in found if file.is_file() and "mathjax" not in file.parts]
+    return sum(len(gzip.compress(file.read_bytes())) for file in [path, *files])
+
+
 def test_pages_are_light(site):
-    weights = {path.relative_to(site).as_posix(): path.stat().st_size for path in pages(site)}
-    assert max(weights.values()) < 2_000_000, max(weights, key=weights.get)
+    for path in pages(site):
+        assert path.stat().st_size < 2_000_000, path.relative_to(site)
+        assert sent(site, path) < 2_000_000, path.relative_to(site)
+
+
+def test_the_landing_page_is_lighter(site):
+    assert sent(site, site / "book" / "index.html") < 500_000
+
+
+def test_icons_come_from_one_font(site):
+    for path in pages(site):
+        icons = [link for link in fetched(parsed(path)) if "fontawesome" in link]
+        assert [urlsplit(link).path.rsplit("/")[-1] for link in icons] in (
+            [],
+            ["all.min.css", "fa-solid-900.woff2"],
+        )
+        classes = [name for tag in parsed(path).select("[class]") for name in tag["class"]]
+        assert {"fa-brands", "fab", "fa-regular", "far"}.isdisjoint(classes)
 
 
 def test_contents_list_every_chapter():

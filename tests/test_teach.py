@@ -2,8 +2,11 @@
 
 import csv
 import inspect
+import itertools
 import math
 import re
+import tomllib
+from pathlib import Path
 
 import jupytext
 import nbformat
@@ -15,13 +18,14 @@ from conftest import ROOT
 from labelaudit import cli
 from labelaudit.book.checkout import Checkout
 from labelaudit.book.contract import load_chapters
-from labelaudit.book.hosted import add_install_cell
+from labelaudit.book.hosted import extras
+from labelaudit.book.plain import FORMULA, Plain, for_jupyter, macros
 from labelaudit.book.reading import read_source
 from labelaudit.book.runner import execute
+from labelaudit.refusal import Refusal
 from labelaudit.teach import check
-from labelaudit.teach.copies import own_parameters, student_copy
+from labelaudit.teach.copies import key_copy, own_parameters, student_copy
 from labelaudit.teach.exercises import EXERCISES
-from labelaudit.teach.plain import plain
 
 CHECKOUT = Checkout(ROOT)
 DECLARED = load_chapters(CHECKOUT.chapters_file)
@@ -42,7 +46,7 @@ def source(chapter):
 
 def copied(chapter, student="seat-01", seed=0):
     parameters = own_parameters(DECLARED[chapter], "smoke", student, seed)
-    return student_copy(source(chapter), parameters, "a title")
+    return for_jupyter(student_copy(source(chapter), parameters, "a title"), CHECKOUT)
 
 
 def printed(notebook):
@@ -97,20 +101,52 @@ def test_a_student_copy_contains_no_solution(chapter):
     telling = [line for line in lines if len(line) > 30 and line not in outside]
     assert len(found) >= 3 and len(telling) >= 3
     text = "\n".join(cell.source for cell in copied(chapter).cells)
+    plain = Plain(macros(CHECKOUT))
     for line in telling:
         assert line not in text and plain(line) not in text, line
 
 
+PARAMETERS = {
+    "epsilon": 1.0,
+    "bag_size": 8,
+    "means": {"uniform": 0.5},
+    "level": 0.98,
+    "eta": np.repeat([0.05, 0.4], [180, 20]),
+    "seed": 0,
+}
+NAMES = ["exact", "root", "Lemma A.2", "Bessel", "gap", "plain", "uniform"]
+ODD = [
+    *("a guess", "", b"x", None, True, [], {}, set(), object(), print, 1j, lambda: 1),
+    *(-1, -1.0, 1.5, math.nan, math.inf, 10**9, 10**12, 10**400, 1e300, -1e300, 5e-324),
+    *(np.zeros((7, 3)), np.zeros(0), np.array(["x"]), np.full(4, np.nan), [[1], [2, 3]]),
+    *([10**12] * count for count in (1, 2, 3, 4)),
+    *([-1e300] * count for count in (2, 3, 4, 8)),
+    *({name: value for name in NAMES} for value in (10**12, -1, "x", math.nan, [], 1.5, {})),
+]
+
+
+def own(label):
+    """Parameters of some page, as far as the exercise depends on them."""
+    return {
+        name: PARAMETERS[name] for name in list(inspect.signature(EXERCISES[label]).parameters)[1:]
+    }
+
+
 @pytest.mark.parametrize("label", sorted(EXERCISES))
+@pytest.mark.filterwarnings("error")
 def test_a_check_refuses_what_is_no_answer(label):
-    parameters = {"epsilon": 1.0, "bag_size": 8, "means": {"uniform": 0.5}, "level": 0.98}
-    parameters |= {"eta": np.full(200, 0.02), "seed": 0}
-    wanted = list(inspect.signature(EXERCISES[label]).parameters)[1:]
-    given = {name: parameters[name] for name in wanted}
-    for nonsense in ("a guess", None, [], [math.nan] * 2, -1.0, {}, np.zeros((7, 3))):
-        verdict = check(label, nonsense, **given)
-        assert not verdict.right
-        assert verdict.hint.startswith("not yet. ") and len(verdict.hint) > 15
+    for nonsense in ODD:
+        verdict = check(label, nonsense, **own(label))
+        assert not verdict.right, nonsense
+        assert verdict.hint.startswith("not yet. ") and 15 < len(verdict.hint) < 250
+        assert "\n" not in repr(verdict)
+
+
+def test_a_check_says_which_parameters_it_wants():
+    with pytest.raises(TypeError, match="ex-setting-own: pass bag_size=bag_size, epsilon=epsilon"):
+        check("ex-setting-own", [0.1, 0.2])
+    with pytest.raises(TypeError, match="ex-setting-two: pass the answer and nothing else"):
+        check("ex-setting-two", [0.2, 0.8], epsilon=1.0)
 
 
 @pytest.mark.parametrize(
@@ -227,18 +263,126 @@ def test_two_students_with_one_name_are_refused(tmp_path, capsys):
     assert "'ada' and 'Ada' would share a file" in capsys.readouterr().err
 
 
-def test_a_notebook_opened_elsewhere_installs_the_package_first():
-    notebook = source("01_setting")
-    add_install_cell(notebook, ROOT / "pyproject.toml")
-    first = next(cell for cell in notebook.cells if cell.cell_type == "code")
-    calls = []
-    scope = {"__name__": "elsewhere"}
-    exec(first.source, scope)
-    code = first.source.replace('"labelaudit")', '"no_such_package_here")').replace(
-        "subprocess.check_call", "record"
+MYST = re.compile(
+    r"\{[\w:-]+\}`"  # a role
+    r"|^\W*\{[\w:-]+\}"  # a directive
+    r"|^>? ?:[\w-]+:"  # an option of one
+    r"|^\([\w-]+\)=|\$\$\s*\([\w-]+\)"  # labels of sections and formulas
+    r"|\]\{[.#]|^%|^\+\+\+",  # attributes, comments, breaks
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("make", [student_copy, key_copy])
+def test_a_copy_reads_in_plain_jupyter(chapter, make):
+    made = for_jupyter(make(source(chapter), {}, "a title"), CHECKOUT)
+    nbformat.validate(made)
+    texts = [cell.source for cell in made.cells if cell.cell_type == "markdown"]
+    for text in texts:
+        prose = re.sub(r"^(> )?```.*?^(> )?```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        assert not MYST.search(prose), MYST.search(prose)
+        for name in macros(CHECKOUT):
+            assert not re.search(rf"\\{name}(?![A-Za-z])", text), text
+        lines = ["", *text.splitlines(), ""]
+        for above, below in itertools.pairwise(lines):
+            assert (above[:1] == ">") == (below[:1] == ">") or "" in (above, below), text
+        for formula in FORMULA.findall(text):
+            assert "\n>" not in formula, "Jupyter would show the mark of the quotation"
+    assert any(text.startswith("*fig-") for text in texts)
+
+
+def test_the_macros_are_the_configurations():
+    named = macros(CHECKOUT)
+    assert {"eps", "EAdv", "PP"} <= set(named)
+    assert all(isinstance(meaning, str) for meaning in named.values()), "none takes arguments"
+    plain = Plain(named)
+    assert plain(r"$\E_x \EAdv \eps\eta$") == (
+        r"$\mathbb{E}_x \operatorname{EAdv} \varepsilon\eta$"
     )
-    exec(code, {"record": calls.append})
-    assert calls and calls[0][-1] == "labelaudit[book,train]"
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("so ([T3.2-sqrt holds]{.verdict\n.verdict-holds}).", "so (`T3.2-sqrt holds`)."),
+        ("$$a$$ (eq-a)\n\nby {eq}`eq-a`", "$$a\\tag{eq-a}$$\n\nby *eq-a*"),
+        ("```{note}\nA.\n```\n```{note}\nB.\n```", "> **Note**\n>\n> A.\n\n> **Note**\n>\n> B."),
+        ("```{prf:proof}\n$$\na\n$$\n```", "> **Proof**\n>\n> $$ a $$"),
+        ("```sh\nmake {x}`y` \\eps\n```", "```sh\nmake {x}`y` \\eps\n```"),
+        ("{download}`the numbers <02_a/b.csv>`", "the numbers `b.csv`"),
+        ("```{solution-start} ex-a\n:label: b\n```", "> **Solution: ex-a**\n>"),
+        ("```{solution-end}\n```", ""),
+    ],
+)
+def test_directives_become_markdown(source, shown):
+    assert Plain({"eps": "e"})(source) == shown
+
+
+@pytest.mark.parametrize("expression", ["[1, 2]", "a + b", "answer[0]", "np.array(answer)"])
+def test_a_check_of_no_single_name_cannot_be_copied(expression):
+    notebook = source("01_setting")
+    notebook.cells.append(nbformat.v4.new_code_cell(f'check("ex-setting-two", {expression})'))
+    with pytest.raises(Refusal, match="looks at one name"):
+        student_copy(notebook, {}, "a title")
+
+
+def test_a_folder_is_for_one_chapter(tmp_path, capsys):
+    out, names = tmp_path / "class", tmp_path / "students.txt"
+    for first, second in (("02", "01"), ("01", "02")):
+        names.write_text("Ada")
+        folder = f"{out}-{first}"
+        assert cli.main(["teach", first, "--list", str(names), "--out", folder]) == 0
+        before = sorted(Path(folder).rglob("*"))
+        names.write_text("Ben")
+        capsys.readouterr()
+        assert cli.main(["teach", second, "--list", str(names), "--out", folder]) == 2
+        error = capsys.readouterr().err
+        assert f"already holds notebooks of {first}_" in error and error.count("\n") == 1
+        assert sorted(Path(folder).rglob("*")) == before
+
+
+def test_a_key_of_other_parameters_is_refused(tmp_path, capsys):
+    (tmp_path / "key.csv").write_text("student,chapter,runs\nAda,01_setting,3\n")
+    assert cli.main(["teach", "01", "--seats", "1", "--out", str(tmp_path)]) == 2
+    assert "had other parameters" in capsys.readouterr().err
+
+
+def test_a_notebook_opened_elsewhere_installs_the_package_first(tmp_path):
+    first = next(cell for cell in copied("01_setting").cells if cell.cell_type == "code")
+    exec(first.source, {"__name__": "here"})
+    elsewhere = first.source.replace('"labelaudit")', '"no_such_package_here")')
+    with pytest.raises(ModuleNotFoundError, match=r"set install_from above.*\[notebook\]"):
+        exec(elsewhere.replace(re.search(r"install_from = (.*)", elsewhere)[1], "''"), {})
+    calls = []
+    named = re.sub(r"install_from = .*", "install_from = 'a.whl[notebook]'", elsewhere)
+    exec(named.replace("subprocess.check_call", "record"), {"record": calls.append})
+    assert calls[0][1:] == ["-m", "pip", "install", "--quiet", "a.whl[notebook]"]
+
+
+def test_no_package_of_a_strangers_is_installed():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    where = settings["tool"]["labelaudit"]["install-from"]
+    assert not where or "://" in where, "a bare name may be anybody's"
+
+
+@pytest.mark.parametrize("chapter", sorted(DECLARED))
+def test_a_notebook_asks_for_torch_only_where_it_trains(chapter):
+    declared = DECLARED[chapter]
+    ran = execute(CHECKOUT, declared, declared.values("smoke"), scale="smoke")
+    used = {version.split()[0] for version in ran.facts["versions"]}
+    assert "train" in extras(ran.notebook) or used.isdisjoint({"torch", "scikit-learn"})
+
+
+@pytest.mark.parametrize("chapter", sorted(DECLARED))
+def test_a_chapter_saved_from_jupyter_is_the_same_chapter(chapter):
+    notebook = source(chapter)
+    text = jupytext.writes(notebook, "md:myst")
+    again = jupytext.reads(text, "md:myst")
+    assert [(cell.cell_type, cell.source, cell.metadata) for cell in again.cells] == [
+        (cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells
+    ]
+    assert jupytext.writes(again, "md:myst") == text
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

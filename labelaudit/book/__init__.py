@@ -8,18 +8,22 @@ figure that is being drawn.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 __all__ = ["glue", "headline", "numbers"]
 
+# Set where the book runs its chapters.
+IN_BOOK = "LABELAUDIT_BOOK"
 _HIDDEN = "application/papermill.record/"
 
 
 def glue(name: str, value: Any) -> None:
     """Store a number or a piece of text in the notebook, under a name the prose can quote.
 
-    numpy scalars become plain ones, so that a format such as `.2e` applies. Nothing is shown
-    where the cell stands, and nothing beyond IPython is needed to run it.
+    numpy scalars become plain ones, so that a format such as `.2e` applies. In the book nothing is
+    shown where the cell stands. In a notebook of one's own, whose text cannot quote, the name and
+    the value are. Nothing beyond IPython is needed to run it.
     """
     _store(name, value, {})
 
@@ -49,4 +53,7 @@ def _store(name: str, value: Any, metadata: dict[str, Any]) -> None:
     if not isinstance(plain, (bool, int, float, str)):
         raise TypeError(f"cannot glue {name!r}: {value!r} is not a number or a piece of text")
     metadata |= {"scrapbook": {"name": name, "mime_prefix": _HIDDEN}}
-    display({f"{_HIDDEN}text/plain": repr(plain)}, raw=True, metadata=metadata)
+    shown = {f"{_HIDDEN}text/plain": repr(plain)}
+    if IN_BOOK not in os.environ:
+        shown["text/plain"] = f"{name}: {plain}"
+    display(shown, raw=True, metadata=metadata)

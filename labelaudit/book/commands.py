@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import sys
 import time
@@ -122,7 +123,7 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     """Run one chapter with the reader's parameters, and say where the page is."""
     checkout = find_checkout()
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    parameters = chapter.resolve(arguments.scale, _overrides(chapter, arguments.parameter))
+    parameters = chapter.resolve(arguments.scale, read_overrides(chapter, arguments.parameter))
     check_source(chapter, checkout.source(chapter.id))
 
     from labelaudit.book.page import write_page
@@ -150,7 +151,12 @@ def build_book(arguments: argparse.Namespace) -> int:
     work = [(chapter, chapter.values(arguments.scale)) for chapter in longest_first]
     workers = max(1, min(arguments.workers, len(work)))
     with locked(checkout.build / "book.lock", "building the book"):
-        executions = execute_all(checkout, work, _report, workers=workers, **_options(arguments))
+        counted = itertools.count(1)
+
+        def report(execution: Execution) -> None:
+            _report(execution, f" [{next(counted)} of {len(work)}]")
+
+        executions = execute_all(checkout, work, report, workers=workers, **_options(arguments))
         stage(checkout, executions)
         print("making the pages", flush=True)
         built = build_site(checkout)
@@ -161,11 +167,14 @@ def build_book(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    watched = sys.stderr.isatty()
-    return {"scale": arguments.scale, "fresh": arguments.fresh, "progress": watched}
+    options = {"scale": arguments.scale, "fresh": arguments.fresh}
+    if sys.stderr.isatty():
+        return options | {"progress": True}
+    # Where nobody watches bars, as in a log, a line says what has been begun.
+    return options | {"starting": lambda chapter: print(f"{chapter.id}: running", flush=True)}
 
 
-def _overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
+def read_overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
     """The reader's own values, as YAML; files are named from where the reader stands."""
     overrides: dict[str, Any] = {}
     for name, text in given:
@@ -179,14 +188,15 @@ def _overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]
     return overrides
 
 
-def _report(execution: Execution) -> None:
+def _report(execution: Execution, place: str = "") -> None:
     """Say what became of a chapter, on a line of its own above the progress bars."""
     from tqdm import tqdm
 
     outcome = "up to date"
     if execution.reason:
         outcome = f"ran in {execution.facts['seconds']:.1f} s ({execution.reason})"
-    tqdm.write(f"{execution.chapter.id}: {outcome}")
+    tqdm.write(f"{execution.chapter.id}: {outcome}{place}")
+    sys.stdout.flush()
 
 
 def _listing(chapter: Chapter) -> str:

@@ -183,15 +183,15 @@ def load_chapters(path: Path) -> dict[str, Chapter]:
 def find_chapter(chapters: Mapping[str, Chapter], name: str) -> Chapter:
     """The chapter of that id, or a refusal that names the nearest one.
 
-    The number alone will do: `07` for `07_scatter_plots`.
+    The number alone will do: `07` or `7` for `07_scatter_plots`.
     """
     if name in chapters:
         return chapters[name]
-    numbered = [chapter for chapter in chapters if chapter.split("_")[0] == name]
+    numbered = [chapter for chapter in chapters if chapter.split("_")[0] == name.zfill(2)]
     if len(numbered) == 1:
         return chapters[numbered[0]]
     near = difflib.get_close_matches(name.lower(), chapters, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"the chapters are: {', '.join(chapters)}"
+    hint = f"did you mean {near[0]!r}?" if near else "`labelaudit chapters` lists them"
     raise ContractError(f"there is no chapter {name!r}; {hint}")
 
 

@@ -18,6 +18,7 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
 
+from labelaudit.book import IN_BOOK
 from labelaudit.book.checkout import Cancelled, Checkout, cancelled, write_atomically
 
 IPYTHON = """\
@@ -88,6 +89,7 @@ def _environment(checkout: Checkout, threads: int) -> dict[str, str]:
     return {f"{limit}_THREADS": str(threads) for limit in limits} | {
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
         "PYTHONHASHSEED": "0",
+        IN_BOOK: "1",
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "IPYTHONDIR": str(settings / "ipython"),
         "MPLCONFIGDIR": str(settings / "matplotlib"),

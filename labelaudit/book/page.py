@@ -19,8 +19,9 @@ import yaml
 
 from labelaudit.book.checkout import Checkout, locked, write_atomically
 from labelaudit.book.crossrefs import SITE, chapter_number, find_page
-from labelaudit.book.key import digest
+from labelaudit.book.key import digest, digest_of_files
 from labelaudit.book.panel import with_panels
+from labelaudit.book.plain import for_jupyter
 from labelaudit.book.runner import Execution
 from labelaudit.book.site import copy_files, jupyter_book
 
@@ -43,11 +44,13 @@ def write_page(checkout: Checkout, execution: Execution) -> Path:
     text = nbformat.writes(notebook)
     with locked(checkout.build / "pages" / f"{folder.name}.lock", "making the same page"):
         stamp = folder / ".stamp"
-        made_from = digest([text, (checkout.root / "_config.yml").read_text(encoding="utf-8")])
+        settings = [checkout.root / "_config.yml", checkout.root / "pyproject.toml"]
+        made_from = digest([text, digest_of_files(settings)])
         if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == made_from:
             return page
         html = _build(checkout, execution, text)
-        write_atomically(folder / f"{chapter}.ipynb", text)
+        download = nbformat.writes(for_jupyter(notebook, checkout))
+        write_atomically(folder / f"{chapter}.ipynb", download)
         write_atomically(page, html)
         copy_files(execution, folder / chapter)
         write_atomically(stamp, made_from)

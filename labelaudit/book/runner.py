@@ -26,9 +26,9 @@ from papermill.exceptions import PapermillExecutionError
 
 from labelaudit.book.checkout import Checkout, cancelled, locked, write_atomically
 from labelaudit.book.contract import Chapter
-from labelaudit.book.hosted import add_install_cell
 from labelaudit.book.kernel import FACTS, cancel_everything, started_kernel
 from labelaudit.book.key import data_read, ingredients, run_name
+from labelaudit.book.plain import KERNEL
 from labelaudit.refusal import Refusal
 
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
@@ -97,6 +97,7 @@ def execute(
     fresh: bool = False,
     threads: int = 1,
     progress: bool = False,
+    starting: Callable[[Chapter], None] = lambda chapter: None,
 ) -> Execution:
     """Bring one chapter up to date with the given parameters, running it only where needed."""
     folder = checkout.executed(run_name(chapter.id, parameters))
@@ -116,6 +117,7 @@ def execute(
             "data": data_read(checkout, chapter, parameters),
             "started": time.strftime("%Y-%m-%d %H:%M"),
         }
+        starting(chapter)
         notebook = _run(checkout, chapter, folder, parameters, made, threads, progress)
         return Execution(chapter, folder, notebook, reason or "first run")
 
@@ -132,7 +134,7 @@ def _run(
     files = folder / "files.partial"
     shutil.rmtree(files, ignore_errors=True)
     files.mkdir()
-    source = _prepared(checkout, jupytext.read(checkout.source(chapter.id)))
+    source = _prepared(jupytext.read(checkout.source(chapter.id)))
     # Values that equal the paper's stay where the chapter's own cell shows them.
     injected = {
         name: value
@@ -169,16 +171,11 @@ def _run(
     return nbformat.reads(text, as_version=4)
 
 
-def _prepared(checkout: Checkout, notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Name the cells by their place, add the one that installs and the one that asks for facts."""
+def _prepared(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
+    """Name the cells by their place, and add the one that asks for facts."""
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
-    notebook.metadata["kernelspec"] = {
-        "name": "python3",
-        "display_name": "Python 3",
-        "language": "python",
-    }
-    add_install_cell(notebook, checkout.root / "pyproject.toml")
+    notebook.metadata["kernelspec"] = dict(KERNEL)
     notebook.cells.append(nbformat.v4.new_code_cell(FACTS, id="facts"))
     return notebook
 

@@ -23,6 +23,7 @@ from labelaudit.book.checkout import Checkout, write_atomically
 from labelaudit.book.contract import Chapter, ContractError, check_source
 from labelaudit.book.key import digest, digest_of_files, package_digest
 from labelaudit.book.panel import with_panels
+from labelaudit.book.plain import for_jupyter
 from labelaudit.book.runner import Execution
 from labelaudit.refusal import Refusal
 
@@ -75,6 +76,7 @@ def build_site(checkout: Checkout) -> bool:
     work = checkout.build / "sphinx"
     shutil.rmtree(work, ignore_errors=True)
     built = jupyter_book(checkout.stage, work, strict=True)
+    _make_downloads_plain(checkout, built)
     stamp.unlink(missing_ok=True)
     _replace_folder(checkout.site, built)
     write_atomically(stamp, inputs)
@@ -94,8 +96,26 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
         said = _what_sphinx_said(done.stderr or done.stdout, source)
         what = "Sphinx warns, so the last good site stays" if strict else "Sphinx made no page"
         raise SiteFailed(f"{what}:\n{said}")
+    _drop_icon_script(html)
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
+
+
+def _drop_icon_script(html: Path) -> None:
+    """Take out what the theme loads for its icons beyond the one font that draws them.
+
+    It brings them as a style sheet with fonts and once more as a script of 1.5 MB, and asks for
+    all three fonts ahead of time, of which pages use one.
+    """
+    unneeded = re.compile(
+        r"<script[^>]*/fontawesome/[^>]*></script>\s*"
+        r'|<link[^>]*rel="preload"[^>]*/fa-(?:brands|regular)-[^>]*>\s*'
+    )
+    for page in html.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(unneeded.sub("", text), encoding="utf-8")
+    for script in html.glob("_static/vendor/fontawesome/*/js"):
+        shutil.rmtree(script)
 
 
 def _put_mathjax(html: Path, config: dict[str, Any]) -> None:
@@ -110,6 +130,13 @@ def _put_mathjax(html: Path, config: dict[str, Any]) -> None:
     target = html / "_static" / place
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(str(script.locate()), target)
+
+
+def _make_downloads_plain(checkout: Checkout, html: Path) -> None:
+    """Rewrite the notebooks that pages offer for download, which Sphinx has copied as staged."""
+    for path in (html / "_sources" / "notebooks").glob("*.ipynb"):
+        notebook = for_jupyter(nbformat.read(path, as_version=4), checkout)
+        write_atomically(path, nbformat.writes(notebook))
 
 
 def _toc_files(checkout: Checkout) -> Iterable[str]:
@@ -140,8 +167,8 @@ def _inputs(checkout: Checkout) -> str:
         )
         for folder in folders
     }
-    lock = digest_of_files([checkout.root / "requirements.lock"])
-    return digest(files | {"package": package_digest(checkout), "lock": lock})
+    pinned = [checkout.root / "requirements.lock", checkout.root / "pyproject.toml"]
+    return digest(files | {"package": package_digest(checkout), "project": digest_of_files(pinned)})
 
 
 def copy_files(execution: Execution, target: Path) -> None:

@@ -15,6 +15,8 @@ ex-setting-two: not answered yet. Put your answer in place of the three dots.
 from __future__ import annotations
 
 import difflib
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +53,18 @@ def check(label: str, answer: Any, **parameters: Any) -> Verdict:
     if answer is ...:
         hint = "not answered yet. Put your answer in place of the three dots."
         return Verdict(label, False, hint)
+    _refuse_other_parameters(label, EXERCISES[label], parameters)
     try:
         EXERCISES[label](answer, **parameters)
     except Hint as hint:
         return Verdict(label, False, f"not yet. {hint}")
     return Verdict(label, True)
+
+
+def _refuse_other_parameters(
+    label: str, test: Callable[..., None], given: Mapping[str, Any]
+) -> None:
+    _, *wanted = inspect.signature(test).parameters
+    if set(given) != set(wanted):
+        needed = ", ".join(f"{name}={name}" for name in wanted) or "the answer and nothing else"
+        raise TypeError(f"{label}: pass {needed}")

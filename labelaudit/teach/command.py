@@ -15,13 +15,14 @@ from labelaudit.refusal import Refusal
 
 EXAMPLES = """\
 examples:
-  labelaudit teach 02_additive_advantage --seats 20 --out class
-  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out class
+  labelaudit teach 02_additive_advantage --seats 20 --out ../class
+  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out ../class
 
 The list has one student a line; of a csv file, the first column counts. The folder gets
 students/<name>.ipynb, without solutions and with an empty answer before each self-check,
 key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters of each. Law, bag size,
-epsilon and seed are drawn from the student's name: the same name and seed give the same page.
+epsilon and seed are drawn from the student's name: the same name and seed give the same page. A
+folder is for one chapter.
 Notebooks that are there already are left alone, so that nobody's work is overwritten.
 
 exit status: 0 done, 1 a page could not be written, 2 refused before anything was written
@@ -103,13 +104,12 @@ def write_copies(
     import jupytext
     import nbformat
 
-    from labelaudit.book.hosted import add_install_cell
+    from labelaudit.book.plain import for_jupyter
     from labelaudit.teach.copies import key_copy, own_parameters, student_copy
 
     owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
     table = key_table(out / "key.csv", chapter, owned)
     source = jupytext.read(checkout.source(chapter.id))
-    add_install_cell(source, checkout.root / "pyproject.toml")
     written = 0
     for student, parameters in owned.items():
         for folder, make, kind in (("students", student_copy, ""), ("key", key_copy, ", key")):
@@ -117,7 +117,7 @@ def write_copies(
             if not path.exists():
                 made = make(source, parameters, f"{chapter.title}: {student}{kind}")
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, nbformat.writes(made))
+                write_atomically(path, nbformat.writes(for_jupyter(made, checkout)))
                 written += 1
     write_atomically(out / "key.csv", table)
     return written
@@ -126,24 +126,40 @@ def write_copies(
 def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) -> str:
     """The table of everybody's parameters, with the rows of students made earlier.
 
-    A row that says otherwise than the notebook to be kept would be a wrong key: it is refused.
+    A folder is for one chapter. A row that says otherwise than the notebook to be kept would be a
+    wrong key: it is refused.
     """
-    rows: dict[str, dict[str, str]] = {}
-    if path.is_file():
-        with open(path, encoding="utf-8", newline="") as file:
-            rows = {row["student"]: row for row in csv.DictReader(file)}
+    columns = ["student", "chapter", *chapter.parameters]
+    rows = _read_key(path, chapter, columns)
     for student, parameters in owned.items():
         row = {"student": student, "chapter": chapter.id}
         row |= {name: str(value) for name, value in parameters.items()}
         if rows.setdefault(student, row) != row:
             raise Refusal(
-                f"--out: {path.parent} already holds notebooks of {student!r} for another chapter,"
-                " seed or scale; choose another folder"
+                f"--out: {path.parent} already holds notebooks of {student!r} for another seed or"
+                " scale; choose another folder"
             )
     text = io.StringIO()
-    writer = csv.DictWriter(
-        text, ["student", "chapter", *next(iter(owned.values()))], lineterminator="\n"
-    )
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows.values())
     return text.getvalue()
+
+
+def _read_key(path: Path, chapter: Chapter, columns: list[str]) -> dict[str, dict[str, str]]:
+    """The rows of an earlier call, by student; refused where they are not of this chapter."""
+    if not path.is_file():
+        return {}
+    with open(path, encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        rows = list(reader)
+    for other in {row.get("chapter") for row in rows} - {chapter.id}:
+        raise Refusal(
+            f"--out: {path.parent} already holds notebooks of {other or 'something else'};"
+            f" choose another folder for {chapter.id}"
+        )
+    if reader.fieldnames != columns:
+        raise Refusal(
+            f"--out: {path} was made when {chapter.id} had other parameters; choose another folder"
+        )
+    return {row["student"]: row for row in rows}

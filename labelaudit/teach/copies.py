@@ -8,6 +8,7 @@ in which the answer's name is bound to three dots. Every copy has parameters of 
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import json
 import re
@@ -19,7 +20,6 @@ import numpy as np
 from labelaudit.book.contract import Chapter, Parameter
 from labelaudit.book.reading import SOLUTION
 from labelaudit.refusal import Refusal
-from labelaudit.teach.plain import plain
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -85,12 +85,12 @@ def student_copy(notebook: NotebookNode, parameters: Mapping[str, Any], title: s
             blanks = "\n".join(f"{name} = ...  # your answer" for name in names)
             cells.append(nbformat.v4.new_code_cell(blanks))
         cells.append(cell)
-    return _finished(notebook, cells, parameters, title)
+    return _finished(cells, parameters, title)
 
 
 def key_copy(notebook: NotebookNode, parameters: Mapping[str, Any], title: str) -> NotebookNode:
     """The chapter whole, with the same parameters as the student's copy."""
-    return _finished(notebook, list(notebook.cells), parameters, title)
+    return _finished(notebook.cells, parameters, title)
 
 
 def _walk(cells: Sequence[NotebookNode]) -> Iterator[tuple[NotebookNode, bool]]:
@@ -117,40 +117,29 @@ def _answers(cell: NotebookNode) -> list[str]:
     """The names that the self-checks of a cell look at: `check("ex-...", name)`."""
     if cell.cell_type != "code" or "check(" not in cell.source:
         return []
-    calls = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Call)]
-    return [
-        call.args[1].id
-        for call in calls
-        if isinstance(call.func, ast.Name) and call.func.id == "check"
-        if len(call.args) == 2 and isinstance(call.args[1], ast.Name)
-    ]
+    names = []
+    for call in ast.walk(ast.parse(cell.source)):
+        match call:
+            case ast.Call(func=ast.Name(id="check"), args=[_, ast.Name(id=name)]):
+                names.append(name)
+            case ast.Call(func=ast.Name(id="check")):
+                raise Refusal(
+                    "a self-check looks at one name, which student copies leave empty, as in"
+                    f' check("ex-...", answer); not: {ast.unparse(call)}'
+                )
+    return names
 
 
 def _finished(
-    notebook: NotebookNode,
-    cells: Sequence[NotebookNode],
-    parameters: Mapping[str, Any],
-    title: str,
+    cells: Sequence[NotebookNode], parameters: Mapping[str, Any], title: str
 ) -> NotebookNode:
     """A notebook of these cells with its parameters written in, cells named by their place."""
     import nbformat
 
-    made = nbformat.v4.new_notebook(metadata={"kernelspec": _kernel(), "title": title})
-    made.cells = [nbformat.v4.new_markdown_cell(f"*{title}*"), *(_copied(cell) for cell in cells)]
+    made = nbformat.v4.new_notebook(metadata={"title": title})
+    made.cells = [nbformat.v4.new_markdown_cell(f"*{title}*"), *copy.deepcopy(list(cells))]
     for number, cell in enumerate(made.cells):
         cell.id = f"cell-{number}"
         if "parameters" in cell.metadata.get("tags", []):
             cell.source = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
     return made
-
-
-def _copied(cell: NotebookNode) -> NotebookNode:
-    import nbformat
-
-    if cell.cell_type == "markdown":
-        return nbformat.v4.new_markdown_cell(plain(cell.source))
-    return nbformat.v4.new_code_cell(cell.source, metadata=dict(cell.metadata))
-
-
-def _kernel() -> dict[str, str]:
-    return {"name": "python3", "display_name": "Python 3", "language": "python"}

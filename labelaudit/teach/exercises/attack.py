@@ -1,0 +1,91 @@
+"""Chapters 1 and 2: posteriors, and the additive advantage."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from labelaudit.teach.exercises.tools import close, exercise, flip, numbers, require, uniform_bag
+
+
+@exercise("ex-setting-two")
+def two_people(answer: Any) -> None:
+    """Posteriors of two people of whom exactly one has a one."""
+    first, second = numbers(answer, 2)
+    require(
+        close(first + second, 1),
+        "The two posteriors must add up to the published count, which is one.",
+    )
+    odds = (0.2 * 0.5) / (0.5 * 0.8)
+    require(
+        close(first * odds**-1, second),
+        "Compare the two ways to have exactly one: first but not second, second but not first.",
+    )
+
+
+@exercise("ex-setting-mate")
+def known_mate(answer: Any) -> None:
+    """Posteriors in the book's bag once one member is known to have a zero."""
+    values = numbers(answer, 4)
+    require(values[3] == 0, "A prior of 0 cannot be moved: the last posterior is 0.")
+    require(close(values.sum(), 1), "One of the other three has the one, so they add up to 1.")
+    odds = np.array([0.05, 0.10, 0.30]) / (1 - np.array([0.05, 0.10, 0.30]))
+    require(
+        close(values[:3], odds / odds.sum(), 1e-3),
+        "Given exactly one one among three, each has it in proportion to the odds of the prior.",
+    )
+
+
+@exercise("ex-setting-own")
+def own_bag(answer: Any, *, bag_size: int, epsilon: float) -> None:
+    """Chance that LLP reveals a bag of equal priors 0.1, and the ceiling under LLP+Geom."""
+    revealed, largest = numbers(answer, 2)
+    require(
+        not close(revealed, 0.9**bag_size) or close(0.1**bag_size, 0),
+        "A share of 1 reveals everybody just as a share of 0 does.",
+    )
+    require(
+        close(revealed, uniform_bag(0.1, bag_size)),
+        "Everybody is revealed when all labels are 0 or all are 1; each has a product as chance.",
+    )
+    odds = 0.1 / 0.9 * math.exp(epsilon)
+    require(
+        close(largest, odds / (1 + odds)),
+        "The noise lets odds grow by at most a factor of exp(epsilon): start from odds of 1 to 9.",
+    )
+
+
+@exercise("ex-additive-untouched")
+def untouched(answer: Any, *, epsilon: float) -> None:
+    """Additive and label advantage of four priors under randomized response."""
+    additive, label = numbers(answer, 2, 4)
+    eta = np.array([0.1, 0.25, 0.3, 0.5])
+    require(
+        close(label, math.tanh(epsilon / 2)),
+        "The second row, the label advantage, does not depend on the prior.",
+    )
+    require(
+        (additive <= eta + 1e-9).all() and (additive >= -1e-9).all(),
+        "An additive advantage lies between 0 and min(eta, 1 - eta).",
+    )
+    require(
+        close(additive, np.maximum(eta - flip(epsilon), 0)),
+        "The best guess follows the released bit only where it is more reliable than the prior.",
+    )
+
+
+@exercise("ex-additive-coin")
+def coin(answer: Any) -> None:
+    """EAdv of label proportions for fair coins in bags of 2, 3 and 4."""
+    values = numbers(answer, 3)
+    for size, value in zip((2, 3, 4), values, strict=True):
+        count = np.arange(size + 1)
+        share = count / size
+        left = (stats.binom.pmf(count, size, 0.5) * np.minimum(share, 1 - share)).sum()
+        require(
+            close(value, 0.5 - left),
+            f"At k = {size}: the posterior is the share. Average min(share, 1 - share).",
+        )

@@ -1,0 +1,60 @@
+"""Chapters 5, 7 and 8: the multiplicative advantage, and the bags that reveal a label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from labelaudit.teach.exercises.tools import (
+    close,
+    entry,
+    exercise,
+    numbers,
+    require,
+    smallest,
+    uniform_bag,
+)
+
+
+@exercise("ex-multiplicative-compute")
+def no_bag_revealed(answer: Any, *, bag_size: int) -> None:
+    """The smallest bag with less than one uniform bag expected, and the number expected here."""
+    size, expected = numbers(answer, 2)
+
+    def uniform_bags(k: float) -> float:
+        return 50_000_000 / k * uniform_bag(0.04, k)
+
+    smallest(
+        size,
+        lambda k: uniform_bags(k) < 1,
+        "With bags of this size one or more uniform bags are expected.",
+        "A smaller bag suffices.",
+    )
+    require(
+        close(expected, uniform_bags(bag_size), 1e-3),
+        "There are people / k bags, and each is uniform with probability p^k + (1-p)^k.",
+    )
+
+
+@exercise("ex-scatter-large")
+def never_revealed(answer: Any) -> None:
+    """The smallest bags that are revealed at most once in a million."""
+    for p, size in zip((1 / 2, 1 / 16), numbers(answer, 2), strict=True):
+        smallest(
+            size,
+            lambda k, p=p: uniform_bag(p, k) <= 1e-6,  # type: ignore[misc]
+            f"p = {p:g}: a bag of this size is revealed more often than once in a million.",
+            f"p = {p:g}: a smaller bag suffices.",
+        )
+
+
+@exercise("ex-distribution-size")
+def finite_from(answer: Any, *, means: Mapping[str, float], level: float) -> None:
+    """For each law, the smallest bag whose population quantile can be finite."""
+    for name, mean in means.items():
+        smallest(
+            entry(answer, name),
+            lambda k, p=mean: uniform_bag(p, k) <= 1 - level,  # type: ignore[misc]
+            f"{name}: more than {1 - level:.3g} of the mass is infinite at this bag size.",
+            f"{name}: a smaller bag suffices.",
+        )

@@ -1,0 +1,99 @@
+"""What the properties of answers are written with."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from labelaudit.checks import Floats
+
+EXERCISES: dict[str, Callable[..., None]] = {}
+
+# Answers are compared as a reader would round them.
+TOLERANCE = 5e-4
+# No exercise asks for a number beyond it, and every check is quick up to it.
+LARGEST = 1_000_000
+
+
+class Hint(Exception):
+    """What to think about next."""
+
+
+def exercise(label: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register the property of an exercise's answer."""
+
+    def register(test: Callable[..., None]) -> Callable[..., None]:
+        EXERCISES[label] = test
+        return test
+
+    return register
+
+
+def require(holds: Any, hint: str) -> None:
+    """Raise the hint unless it holds."""
+    if not holds:
+        raise Hint(hint)
+
+
+def shown(answer: Any) -> str:
+    """An answer as a hint quotes it: on one line, and not all of a long one."""
+    return " ".join(reprlib.repr(answer).split())
+
+
+def numbers(answer: Any, *shape: int) -> Floats:
+    """The answer as finite numbers of the expected shape."""
+    wanted = " by ".join(str(side) for side in shape) or "one"
+    wanted += " numbers" if shape else " number"
+    try:
+        values = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise Hint(f"Give {wanted}, not {shown(answer)}.") from None
+    if values.size == math.prod(shape):
+        values = values.reshape(shape)
+    require(values.shape == shape, f"Give {wanted}; this has the shape {values.shape}.")
+    require(np.isfinite(values).all(), f"Every number must be finite, not {shown(answer)}.")
+    return values
+
+
+def whole(answer: Any, low: int = 1, high: int = LARGEST, also: str = "") -> int:
+    """The answer as a whole number of the range."""
+    number = float(numbers(answer))
+    require(
+        number.is_integer() and low <= number <= high,
+        f"A whole number from {low} to {high}{also}, not {shown(answer)}.",
+    )
+    return int(number)
+
+
+def entry(answer: Any, name: str) -> Any:
+    """One entry of an answer that is a dictionary."""
+    require(isinstance(answer, Mapping), f"Give a dictionary, not {shown(answer)}.")
+    require(name in answer, f"There is no entry {name!r}.")
+    return answer[name]
+
+
+def close(answer: Any, truth: Any, tolerance: float = TOLERANCE) -> bool:
+    """Whether two numbers, or arrays of them, agree to a relative or absolute tolerance."""
+    return bool(np.allclose(answer, truth, rtol=tolerance, atol=tolerance))
+
+
+def smallest(answer: Any, meets: Callable[[int], bool], too_small: str, too_large: str) -> None:
+    """The answer is the least whole number from 1 on that meets a target."""
+    number = whole(answer)
+    require(meets(number), too_small)
+    require(number == 1 or not meets(number - 1), too_large)
+
+
+def flip(epsilon: float) -> float:
+    """The chance that randomized response flips a label: 1 / (1 + exp(epsilon))."""
+    return float(expit(-epsilon))
+
+
+def uniform_bag(p: float, bag_size: float) -> float:
+    """The chance that a bag has only zeros or only ones, for a mean prior of p."""
+    return float(p**bag_size + (1 - p) ** bag_size)
