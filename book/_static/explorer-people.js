@@ -66,7 +66,7 @@ Explorer.people = (function () {
   }
 
   function numbers(text, count, low, high) {
-    const parts = text.split("-").map((part) => (/^\d*\.?\d+$/.test(part) ? Number(part) : NaN));
+    const parts = text.split("-").map((part) => (/^(\d+(\.\d+)?|\.\d+)$/.test(part) ? Number(part) : NaN));
     return parts.length === count && parts.every((value) => value >= low && value <= high) && parts;
   }
 
