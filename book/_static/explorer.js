@@ -285,6 +285,11 @@ Explorer.start = (function () {
     new ResizeObserver(() => schedule()).observe(find(".explorer-plots"));
     new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    // The printer does not wait for the next frame.
+    window.matchMedia("print").addEventListener("change", () => {
+      repaint();
+      render(false);
+    });
   }
 
   return start;
