@@ -191,6 +191,8 @@ def test_a_long_law_is_taken_whole(core):
     found = core.evaluate("(query) => Explorer.state.read(query)", query)
     assert found["notes"] == []
     assert f"law={found['state']['law']}" == query
+    label = core.evaluate("(name) => Explorer.people.law(name).label", found["state"]["law"])
+    assert label == "Two points: 0.333333, or 0.666667 for 50%"
 
 
 def test_the_page_s_text_has_the_scripts_numbers(core):

@@ -68,6 +68,29 @@ def test_a_law_is_drawn_by_keys_and_by_touch(open_explorer):
     assert page.locator("#explorer-law").input_value() == "drawn"
 
 
+def test_two_strokes_within_a_frame_are_both_kept(open_explorer):
+    page = open_explorer("?law=drawn-11111111111111111111")
+    page.evaluate(
+        """() => {
+          const bars = document.querySelector(".explorer-bars");
+          bars.focus();
+          for (const key of ["ArrowUp", "ArrowUp", "ArrowRight", "ArrowUp"]) {
+            bars.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+          }
+        }"""
+    )
+    page.wait_for_function("() => location.search.includes('drawn-32111111111111111111')")
+
+
+def test_nothing_glides_where_motion_is_unwelcome(open_explorer):
+    for motion, glides in (("reduce", False), ("no-preference", True)):
+        page = open_explorer("?law=uniform", reduced_motion=motion)
+        page.get_by_role("button", name="Attack again").click()
+        page.wait_for_selector(".explorer-animated")
+        dot = page.locator(".explorer-posterior").first
+        assert (dot.evaluate("(one) => getComputedStyle(one).transitionDuration") != "0s") == glides
+
+
 def test_attacks_differ_and_come_back_with_the_address(open_explorer):
     page = open_explorer("?mechanism=lap&law=uniform&epsilon=2", reduced_motion="reduce")
     released = page.locator(".explorer-release")

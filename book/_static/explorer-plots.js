@@ -67,7 +67,7 @@ Explorer.plots = (function () {
 
   function ticks(reach) {
     const rough = reach / 4, power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 2.5, 5, 10].map((unit) => unit * power).find((unit) => unit >= rough * 0.99);
+    const step = [1, 2, 2.5, 5, 10].map((unit) => unit * power).find((unit) => unit >= rough * 0.79);
     const count = Math.floor(reach / step + 1e-9);
     return Array.from({ length: count + 1 }, (_, j) => Number((j * step).toPrecision(6)));
   }
