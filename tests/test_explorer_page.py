@@ -232,13 +232,15 @@ def test_people_beyond_the_axis_are_counted(open_explorer):
     assert "0.4% beyond" in said
 
 
-REFUSED = """history.pushState = history.replaceState = () => {
-  throw new DOMException("refused", "SecurityError");
-};"""
-
-
 def test_a_refused_address_hinders_nothing(open_explorer):
-    page = open_explorer(script=REFUSED)
+    page = open_explorer()
+    page.evaluate(
+        """() => {
+          history.pushState = history.replaceState = () => {
+            throw new DOMException("refused", "SecurityError");
+          };
+        }"""
+    )
     page.locator("a[href*='law=uniform&k=2']").click()
     page.wait_for_function(
         "() => document.querySelector('output[for=explorer-k]').textContent === '2'"
