@@ -61,3 +61,27 @@ def browser(chromium):
         running = api.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield running
         running.close()
+
+
+@pytest.fixture
+def open_explorer(browser, site):
+    """Open the built page from the disk, offline; it may ask for no network and raise no error."""
+    contexts, asked, errors = [], [], []
+
+    def visit(query="", script="", **options):
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
+        contexts.append(context)
+        context.set_offline(True)
+        context.add_init_script(script)
+        page = context.new_page()
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto((site / "book" / "explorer.html").as_uri() + query)
+        page.wait_for_function("() => document.querySelector('.explorer-summary').textContent")
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert errors == []
+    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]

@@ -1,6 +1,7 @@
 """The explorer's arithmetic, in an empty page, against the package's."""
 
 import math
+import re
 import zlib
 
 import numpy as np
@@ -168,6 +169,9 @@ BAD = {
     "law=drawn-00000000000000000000": ("law", "beta-2-30"),
     "law=two-0.1-1.5-0.5": ("law", "beta-2-30"),
     "colour=red": ("k", 8),
+    "constructor=1": ("k", 8),
+    "__proto__=1": ("k", 8),
+    "law=two-0.1-0.9-" + 60 * "5": ("law", "beta-2-30"),
 }
 
 
@@ -178,6 +182,39 @@ def test_bad_settings_are_mended_and_named(core, query):
     assert found["state"][name] == value
     assert len(found["notes"]) == 1
     assert query.split("=")[0] in found["notes"][0]
+    assert "undefined" not in found["notes"][0]
+    assert len(found["notes"][0]) < 160
+
+
+def test_a_long_law_is_taken_whole(core):
+    query = f"law=two-0.{'3' * 30}-0.{'6' * 30}-0.5"
+    found = core.evaluate("(query) => Explorer.state.read(query)", query)
+    assert found["notes"] == []
+    assert f"law={found['state']['law']}" == query
+    label = core.evaluate("(name) => Explorer.people.law(name).label", found["state"]["law"])
+    assert label == "Two points: 0.333333, or 0.666667 for 50%"
+
+
+def test_the_page_s_text_has_the_scripts_numbers(core):
+    """Numbers that the page says in words or gives to a control, where a script holds them too."""
+    text = (ROOT / "book" / "explorer.md").read_text(encoding="utf-8")
+    count, bars, heights, numbers = core.evaluate(
+        """() => { const { COUNT, BARS, HEIGHTS } = Explorer.people;
+          return [COUNT, BARS, HEIGHTS, Explorer.state.NUMBERS]; }"""
+    )
+    assert f"{count} people" in text
+    assert f'aria-valuemax="{heights}"' in " ".join(text.split())
+    for name in ("k", "epsilon"):
+        low, high = numbers[name]["low"], numbers[name]["high"]
+        assert f'id="explorer-{name}" min="{low}" max="{high}"' in text
+    notes = core.evaluate("() => Explorer.state.read('law=none').notes")
+    assert f"drawn- and {bars} digits" in notes[0]
+    page = (STATIC / "explorer.js").read_text(encoding="utf-8")
+    assert (
+        re.search(r"const LEVEL = 0\.(\d+);", page)[1] == re.search(r"(\d+)th percentile", text)[1]
+    )
+    names = re.search(r"const NAMES = \[(.*)\];", (STATIC / "explorer-bag.js").read_text())[1]
+    assert len(names.split(",")) == 10 and "One bag of ten" in text
 
 
 def test_settings_survive_the_address(core):

@@ -17,29 +17,6 @@ LOOKS = {
 }
 
 
-@pytest.fixture
-def open_explorer(browser, site):
-    """Open the built page from the disk, offline; it may ask for no network and raise no error."""
-    contexts, asked, errors = [], [], []
-
-    def visit(query="", **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
-        contexts.append(context)
-        context.set_offline(True)
-        page = context.new_page()
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.goto((site / "book" / "explorer.html").as_uri() + query)
-        page.wait_for_function("() => document.querySelector('.explorer-summary').textContent")
-        return page
-
-    yield visit
-    for context in contexts:
-        context.close()
-    assert errors == []
-    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
-
-
 def tile(page, name):
     return page.locator(f"[data-tile={name}] dd").first.inner_text()
 
@@ -89,6 +66,29 @@ def test_a_law_is_drawn_by_keys_and_by_touch(open_explorer):
     page.touchscreen.tap(box["x"] + 0.975 * box["width"], box["y"] + 2)
     page.wait_for_function("() => location.search.includes('drawn-13111111111111111119')")
     assert page.locator("#explorer-law").input_value() == "drawn"
+
+
+def test_two_strokes_within_a_frame_are_both_kept(open_explorer):
+    page = open_explorer("?law=drawn-11111111111111111111")
+    page.evaluate(
+        """() => {
+          const bars = document.querySelector(".explorer-bars");
+          bars.focus();
+          for (const key of ["ArrowUp", "ArrowUp", "ArrowRight", "ArrowUp"]) {
+            bars.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+          }
+        }"""
+    )
+    page.wait_for_function("() => location.search.includes('drawn-32111111111111111111')")
+
+
+def test_nothing_glides_where_motion_is_unwelcome(open_explorer):
+    for motion, glides in (("reduce", False), ("no-preference", True)):
+        page = open_explorer("?law=uniform", reduced_motion=motion)
+        page.get_by_role("button", name="Attack again").click()
+        page.wait_for_selector(".explorer-animated")
+        dot = page.locator(".explorer-posterior").first
+        assert (dot.evaluate("(one) => getComputedStyle(one).transitionDuration") != "0s") == glides
 
 
 def test_attacks_differ_and_come_back_with_the_address(open_explorer):
@@ -193,61 +193,76 @@ def test_scripts_load_on_this_page_alone(site):
             assert loads == (path.name == "explorer.html"), path.name
 
 
-def test_a_setting_seen_before_is_drawn_when_others_push_it_out(open_explorer):
-    """The chosen curve stays even if computing a quick one drops it from what is kept."""
-    page = open_explorer("?mechanism=lap&law=uniform&k=8&epsilon=1")
+def test_other_people_keep_the_axis_and_nobody_is_cut_off(open_explorer):
+    page = open_explorer("?mechanism=llp&law=two-0.02-0.5-0.2&k=2")
     page.evaluate(
-        """async () => {
-          const audit = Explorer.auditing.audit, epsilon = document.getElementById("explorer-epsilon");
-          Explorer.auditing.audit = (eta, mechanism) => {
-            const until = performance.now() + (mechanism.continuous ? 60 : 0);
-            while (performance.now() < until);
-            return audit(eta, mechanism);
+        """() => {
+          const { additive } = Explorer.plots;
+          window.seen = [];
+          Explorer.plots.additive = (canvas, colours, shown) => {
+            seen.push([shown.reach, shown.curves[shown.name].at(-1)[1]]);
+            additive(canvas, colours, shown);
           };
-          const forth = Array.from({ length: 30 }, (_, j) => 1.5 + 0.05 * j);
-          for (const value of [...forth, ...forth.slice(0, 12)]) {
-            epsilon.value = value;
-            epsilon.dispatchEvent(new Event("input"));
-            await new Promise((next) => requestAnimationFrame(() => setTimeout(next, 0)));
-          }
         }"""
     )
-    page.wait_for_function("() => location.search.includes('epsilon=2.05')")
-    assert tile(page, "guarantee") == "ε = 2.05"
+    for seed in range(2024, 2030):
+        page.get_by_role("button", name="Ten other people").click()
+        page.wait_for_function(f"() => location.search.includes('seed={seed}')")
+    seen = page.evaluate("seen")
+    assert len(seen) >= 6
+    assert {tuple(one) for one in seen} == {(0.5, 1)}
 
 
-def test_speed_is_reported(open_explorer, capsys):
-    """Prints what a step of a slider takes at k = 64; a busy machine must not fail the suite."""
-    page = open_explorer("?law=uniform&k=64")
-    session = page.context.new_cdp_session(page)
-    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+def test_people_beyond_the_axis_are_counted(open_explorer):
+    page = open_explorer()
+    said = page.evaluate(
+        """(points) => {
+          const root = document.getElementById("explorer"), { plots } = Explorer, said = [];
+          const { fillText } = CanvasRenderingContext2D.prototype;
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
+            said.push(text);
+            fillText.call(this, text, ...place);
+          };
+          const look = { name: "llp", epsilon: Infinity, reach: 0.2, curves: { llp: points } };
+          plots.additive(root.querySelector("[data-plot=additive]"), plots.palette(root), look);
+          return said;
+        }""",
+        [[0, 0], [0.1, 0.5], [0.2, 0.996]],
+    )
+    assert "0.4% beyond" in said
 
-    def processor_time():
-        metrics = session.send("Performance.getMetrics")["metrics"]
-        return next(one["value"] for one in metrics if one["name"] == "ScriptDuration")
 
-    step = """async ([mechanism, rounds]) => {
-      const [k, epsilon] = ["k", "epsilon"].map((id) => document.getElementById(`explorer-${id}`));
-      document.querySelector(`input[value=${mechanism}]`).click();
-      const times = [];
-      for (let j = 0; j < rounds; j++) {
-        const moved = mechanism === "llp" ? k : epsilon;
-        moved.value = mechanism === "llp" ? 64 - j : 1 + 0.05 * j;
-        moved.dispatchEvent(new Event("input"));
-        await new Promise((next) => requestAnimationFrame(() => setTimeout(next, 0)));
-        times.push(Explorer.lastRender);
-      }
-      return times;
-    }"""
-    rounds = 20
-    for mechanism in LOOKS:
-        before = processor_time()
-        times = page.evaluate(step, [mechanism, rounds])
-        busy = 1000 * (processor_time() - before) / rounds
-        assert len(times) == rounds and min(times) > 0 and busy > 0
-        with capsys.disabled():
-            print(
-                f"\nexplorer, {mechanism}, k = 64, a step: {busy:.0f} ms of processor time, ",
-                end="",
-            )
-            print(f"{min(times):.0f} to {max(times):.0f} ms by the clock", end="")
+def test_a_refused_address_hinders_nothing(open_explorer):
+    page = open_explorer()
+    page.evaluate(
+        """() => {
+          history.pushState = history.replaceState = () => {
+            throw new DOMException("refused", "SecurityError");
+          };
+        }"""
+    )
+    page.locator("a[href*='law=uniform&k=2']").click()
+    page.wait_for_function(
+        "() => document.querySelector('output[for=explorer-k]').textContent === '2'"
+    )
+
+
+def test_the_last_step_before_a_link_is_there_on_the_way_back(open_explorer):
+    page = open_explorer("?mechanism=llp&k=8")
+    page.evaluate(
+        """() => {
+          const k = document.getElementById("explorer-k");
+          k.value = 13;
+          k.dispatchEvent(new Event("input"));
+          document.querySelector("a[href*='law=uniform&k=2']").click();
+        }"""
+    )
+    page.go_back()
+    page.wait_for_function(
+        "() => document.querySelector('output[for=explorer-k]').textContent === '13'"
+    )
+
+
+def test_the_guarantee_names_its_assumption(open_explorer):
+    page = open_explorer("?mechanism=geom&law=uniform&epsilon=1")
+    assert "if labels are independent" in page.locator("[data-tile=guarantee]").inner_text()

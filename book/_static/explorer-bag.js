@@ -9,6 +9,8 @@ Explorer.bag = (function () {
   // Streams of the seed below this draw the crowd of the pictures.
   const FIRST_STREAM = 16;
   const PAUSE = 450;
+  // What is spoken waits until the sliders rest.
+  const REST = 300;
 
   /** The attack number `attack`: labels, release and posteriors of the ten. */
   function attackOnce(audit, eta, seed, attack) {
@@ -44,9 +46,18 @@ Explorer.bag = (function () {
   /** The table of the ten; gives the function that shows a state. */
   function bag(root) {
     const body = root.querySelector("tbody"), rows = NAMES.map((name) => row(body, name));
-    const said = root.querySelector(".explorer-release"), tally = root.querySelector(".explorer-tally");
+    const said = root.querySelector(".explorer-release"), spoken = root.querySelector(".explorer-spoken");
+    const tally = root.querySelector(".explorer-tally");
     const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
-    let waiting = 0;
+    let waiting = 0, speaking = 0;
+
+    function say(text) {
+      said.textContent = text;
+      clearTimeout(speaking);
+      speaking = setTimeout(() => {
+        if (spoken.textContent !== text) spoken.textContent = text;
+      }, REST);
+    }
 
     function place(eta, mechanism, once, released) {
       rows.forEach((one, i) => {
@@ -61,7 +72,7 @@ Explorer.bag = (function () {
       const once = attackOnce(audit, ten, state.seed, state.attack);
       const finish = () => {
         place(ten, mechanism, once, true);
-        said.textContent = describe(mechanism, once);
+        say(describe(mechanism, once));
         tally.textContent = score(audit, ten, state);
       };
       clearTimeout(waiting);

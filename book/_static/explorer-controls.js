@@ -94,7 +94,9 @@ Explorer.controls = (function () {
 
     function set(from, to, height) {
       const [low, high] = [Math.min(from, to), Math.max(from, to)];
-      change(people.drawnName(heights.map((old, j) => (j >= low && j <= high ? height : old))));
+      // Kept at once: a second stroke may come before the first is shown.
+      heights = heights.map((old, j) => (j >= low && j <= high ? height : old));
+      change(people.drawnName(heights));
     }
 
     function draw(event) {
@@ -108,6 +110,7 @@ Explorer.controls = (function () {
     }
 
     element.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
       element.setPointerCapture(event.pointerId);
       last = null;
       draw(event);

@@ -35,9 +35,11 @@ Explorer.people = (function () {
     }
   }
 
+  const short = (value) => Number(value.toPrecision(6));
+
   function beta(a, b) {
     return {
-      label: `Beta(${a}, ${b})`,
+      label: `Beta(${short(a)}, ${short(b)})`,
       draw(random) {
         const one = gamma(a, random);
         return one / (one + gamma(b, random));
@@ -47,7 +49,7 @@ Explorer.people = (function () {
 
   function twoPoint(low, high, weight) {
     return {
-      label: `Two points: ${low}, or ${high} for ${Number((100 * weight).toPrecision(4))}%`,
+      label: `Two points: ${short(low)}, or ${short(high)} for ${short(100 * weight)}%`,
       draw: (random) => (random() < weight ? high : low),
     };
   }
@@ -66,7 +68,7 @@ Explorer.people = (function () {
   }
 
   function numbers(text, count, low, high) {
-    const parts = text.split("-").map((part) => (/^\d*\.?\d+$/.test(part) ? Number(part) : NaN));
+    const parts = text.split("-").map((part) => (/^(\d+(\.\d+)?|\.\d+)$/.test(part) ? Number(part) : NaN));
     return parts.length === count && parts.every((value) => value >= low && value <= high) && parts;
   }
 

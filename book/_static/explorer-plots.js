@@ -67,7 +67,7 @@ Explorer.plots = (function () {
 
   function ticks(reach) {
     const rough = reach / 4, power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 2.5, 5, 10].map((unit) => unit * power).find((unit) => unit >= rough * 0.99);
+    const step = [1, 2, 2.5, 5, 10].map((unit) => unit * power).find((unit) => unit >= rough * 0.79);
     const count = Math.floor(reach / step + 1e-9);
     return Array.from({ length: count + 1 }, (_, j) => Number((j * step).toPrecision(6)));
   }
@@ -199,6 +199,11 @@ Explorer.plots = (function () {
     const label = "rise in the chance of a right guess, a";
     const plot = frame(canvas, colours, { reach, label, percent: true });
     drawCurves(plot, name, curves);
+    const beyond = 1 - curves[name][curves[name].length - 1][1];
+    if (beyond > 0) {
+      const share = beyond < 0.0005 ? "<0.1" : (100 * beyond).toFixed(1);
+      caption(plot, `${share}% beyond`, plot.x(reach) - 8, plot.y(0.9), "right");
+    }
     if (epsilon < Infinity) limit(plot, 0.5 * Math.tanh(0.5 * epsilon), "most that ε allows");
   }
 

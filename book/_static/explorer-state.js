@@ -11,24 +11,30 @@ Explorer.state = (function () {
     seed: { low: 0, high: 999999, step: 1 },
     attack: { low: 1, high: 999, step: 1 },
   };
+  // Of a value that cannot be taken, a note prints no more than this.
+  const PRINTED = 40;
   const LAWS = "uniform, beta-2-30, two-0.1-0.9-0.5 or drawn- and 20 digits";
+
+  const printed = (text) => (text.length > PRINTED ? `${text.slice(0, PRINTED)}…` : text);
 
   function number(name, text, notes) {
     const { low, high, step } = NUMBERS[name], value = text.trim() === "" ? NaN : Number(text);
+    const shown = printed(text);
     if (Number.isNaN(value)) {
-      notes.push(`${name} = ${text} is not a number; ${DEFAULTS[name]} is shown.`);
+      notes.push(`${name} = ${shown} is not a number; ${DEFAULTS[name]} is shown.`);
       return DEFAULTS[name];
     }
     const kept = Math.min(Math.max(value, low), high);
     const rounded = Number((Math.round(kept / step) * step).toFixed(2));
-    if (kept !== value) notes.push(`${name} = ${text} is outside ${low} to ${high}; ${rounded} is shown.`);
-    else if (Math.abs(rounded - kept) > 1e-9) notes.push(`${name} = ${text} is rounded to ${rounded}.`);
+    if (kept !== value) notes.push(`${name} = ${shown} is outside ${low} to ${high}; ${rounded} is shown.`);
+    else if (Math.abs(rounded - kept) > 1e-9) notes.push(`${name} = ${shown} is rounded to ${rounded}.`);
     return rounded;
   }
 
   function choice(name, text, allowed, names, notes) {
     if (allowed(text)) return text;
-    notes.push(`${name} = ${text} is not known; it can be ${names}. ${DEFAULTS[name]} is shown.`);
+    notes.push(`${name} = ${printed(text)} is not known; it can be ${names}. `
+      + `${DEFAULTS[name]} is shown.`);
     return DEFAULTS[name];
   }
 
@@ -36,13 +42,12 @@ Explorer.state = (function () {
   function read(query) {
     const state = { ...DEFAULTS }, notes = [];
     for (const [name, text] of new URLSearchParams(query)) {
-      const shown = text.length > 40 ? `${text.slice(0, 40)}…` : text;
-      if (name in NUMBERS) state[name] = number(name, shown, notes);
+      if (Object.hasOwn(NUMBERS, name)) state[name] = number(name, text, notes);
       else if (name === "mechanism") {
         const known = (one) => MECHANISMS.includes(one);
-        state.mechanism = choice(name, shown, known, MECHANISMS.join(", "), notes);
-      } else if (name === "law") state.law = choice(name, shown, Explorer.people.law, LAWS, notes);
-      else if (name !== "highlight") notes.push(`${name.slice(0, 40)} is not a setting of this page.`);
+        state.mechanism = choice(name, text, known, MECHANISMS.join(", "), notes);
+      } else if (name === "law") state.law = choice(name, text, Explorer.people.law, LAWS, notes);
+      else if (name !== "highlight") notes.push(`${printed(name)} is not a setting of this page.`);
     }
     return { state, notes };
   }

@@ -10,24 +10,35 @@ Explorer.start = (function () {
   const CURVE_POINTS = 257;
   const LAPLACE_POINTS = 33;
   const KEPT = 24;
+  // The part of the work that does not grow with the bag size, in units of a bag size.
+  const FIXED_WORK = 2;
+  // A wait before the other curves are drawn, the address is written, and the summary is spoken.
+  const WAITS = { curves: 90, address: 200, speech: 300 };
+  const REACHES = [0.02, 0.05, 0.1, 0.2, 0.3, 0.4];
 
   /** What the page shows of a mechanism, each computed once and kept for a while.
 
-      `most` is the time it may take by the clock; null where the last time took longer. */
+      `most` is the time it may take by the clock; null where it would take longer. That is told
+      from the last time, which grows with the bag size; there is no telling of a first time. */
   function ledger() {
-    const kept = new Map(), costs = {};
+    const kept = new Map(), paces = {};
     return function results(state, population, name, most = Infinity) {
       const mechanism = auditing.mechanism(name, state.k, state.epsilon), reach = reachOf(state);
       const chosen = name === state.mechanism, { bagSize, epsilon } = mechanism;
       const key = [state.law, state.seed, name, chosen, bagSize, epsilon, reach].join();
       if (kept.has(key)) return kept.get(key);
-      if (costs[name] > most) return null;
+      if (most < Infinity && !(work(bagSize) * paces[name] <= most)) return null;
       const began = performance.now(), audit = auditing.audit(population.eta, mechanism);
       if (kept.size >= KEPT) kept.delete(kept.keys().next().value);
       kept.set(key, summarise(audit, population, reach, chosen));
-      costs[name] = performance.now() - began;
+      paces[name] = (performance.now() - began) / work(bagSize);
       return kept.get(key);
     };
+  }
+
+  /** The time an audit takes, up to a factor: people by releases, and what does not depend on k. */
+  function work(bagSize) {
+    return bagSize + FIXED_WORK;
   }
 
   function reachOf({ epsilon }) {
@@ -91,8 +102,9 @@ Explorer.start = (function () {
         : [quantile.toFixed(3), "98% of all moves of the log-odds are no larger"],
       infinite: [percent(infinite), infinite > 0 ? "of labels become certain" : safe],
       guarantee: noisy
-        ? [`ε = ${epsilon.toFixed(2)}`, `whatever the attacker knows: odds move by at most a factor of ${
-          Math.exp(epsilon).toFixed(2)}, right guesses rise by at most ${most} points`]
+        ? [`ε = ${epsilon.toFixed(2)}`, `odds move by at most a factor of ${
+          Math.exp(epsilon).toFixed(2)} and right guesses rise by at most ${
+          most} points, if labels are independent given what the attacker knows`]
         : ["none", "a bag of equal labels gives away all of them"],
     };
   }
@@ -105,18 +117,22 @@ Explorer.start = (function () {
     const shift = quantile === Infinity ? "The 98th percentile of the shift in log-odds is infinite"
       : `98 of 100 shifts in log-odds are at most ${quantile.toFixed(3)}`;
     const certain = infinite > 0 ? percent(infinite) : "none";
-    const promise = noisy ? `No release can shift any log-odds by more than ${epsilon.toFixed(2)}.`
+    const promise = noisy
+      ? `While labels are independent, no release can shift any log-odds by more than ${epsilon.toFixed(2)}.`
       : "There is no guarantee.";
     return `${plots.LOOKS[name].label}${bags}${rate}; priors: ${people.law(state.law).label}. `
       + `The attacker guesses ${percent(blind)} of the labels right without the release and `
       + `${percent(blind + mean)} with it. ${shift}, and ${certain} of the labels become certain. ${promise}`;
   }
 
-  /** The largest additive advantage worth a place on the axis depends on the law alone. */
-  function additiveReach(eta) {
-    const most = Float64Array.from(eta, (prior) => Math.min(prior, 1 - prior)).sort();
-    const wanted = most[Math.floor(0.8 * most.length)];
-    return [0.02, 0.05, 0.1, 0.2, 0.3, 0.4].find((reach) => wanted <= reach) || 0.5;
+  /** The axis holds all but one in 200 of the advantages there can be under a law.
+
+      One crowd of the law decides for all: other people from the same law keep the axis. */
+  function additiveReach(law) {
+    const { eta } = people.population(law, 0);
+    const most = eta.map((prior) => Math.min(prior, 1 - prior)).sort();
+    const wanted = most[Math.floor(0.995 * most.length)];
+    return REACHES.find((reach) => wanted <= reach) || 0.5;
   }
 
   function start(root) {
@@ -133,7 +149,7 @@ Explorer.start = (function () {
       if (crowd === wanted) return;
       population = people.population(state.law, state.seed);
       population.labels = population.eta.map((prior, i) => (population.labelChance[i] < prior ? 1 : 0));
-      population.reach = additiveReach(population.eta);
+      population.reach = additiveReach(state.law);
       crowd = wanted;
     }
 
@@ -141,7 +157,7 @@ Explorer.start = (function () {
       state = { ...state, ...part };
       note([]);
       clearTimeout(writing);
-      writing = setTimeout(writeAddress, 200);
+      writing = setTimeout(writeAddress, WAITS.address);
       schedule(staged);
     }
 
@@ -168,7 +184,7 @@ Explorer.start = (function () {
       describe(found, summaryOf(state, found, blind));
       Explorer.lastRender = performance.now() - began;
       fine(found);
-      if (!complete) deferred = setTimeout(() => draw(found, Infinity), 90);
+      if (!complete) deferred = setTimeout(() => draw(found, Infinity), WAITS.curves);
     }
 
     /** Draw the chosen mechanism, and of the others those there is time for; true if all were. */
@@ -195,7 +211,7 @@ Explorer.start = (function () {
       clearTimeout(speaking);
       speaking = setTimeout(() => {
         find(".explorer-summary").textContent = summary;
-        const name = plots.LOOKS[state.mechanism].label;
+        const name = plots.LOOKS[found.mechanism.name].label;
         const mean = `its mean is ${found.mean.toFixed(4)}`;
         const pictures = {
           scatter: `Scatter plot of posterior against prior under ${name}. ${summary}`,
@@ -203,7 +219,7 @@ Explorer.start = (function () {
           additive: `Distribution function of the additive advantage under ${name}; ${mean}.`,
         };
         for (const [one, text] of Object.entries(pictures)) canvas(one).setAttribute("aria-label", text);
-      }, 300);
+      }, WAITS.speech);
     }
 
     function fine({ size, nBags, mechanism: { bagSize } }) {
@@ -221,12 +237,17 @@ Explorer.start = (function () {
       place.hidden = notes.length === 0;
     }
 
+    /** Some browsers refuse to change the address of a page opened from the disk, or too often. */
+    function setAddress(how, address) {
+      try {
+        history[how](null, "", location.pathname + address);
+      } catch (refusal) { /* The page works as well without. */ }
+    }
+
     function writeAddress() {
       const query = settings.write(state);
-      // Some browsers refuse to change the address of a page opened from the disk.
-      try {
-        history.replaceState(null, "", `${location.pathname}${query && "?"}${query}${location.hash}`);
-      } catch (refusal) { /* The page works as well without. */ }
+      clearTimeout(writing);
+      setAddress("replaceState", `${query && "?"}${query}${location.hash}`);
     }
 
     function readAddress(query) {
@@ -251,7 +272,8 @@ Explorer.start = (function () {
       const link = event.target.closest('a[href^="?"]');
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
-      history.pushState(null, "", location.pathname + link.getAttribute("href"));
+      writeAddress();
+      setAddress("pushState", link.getAttribute("href"));
       readAddress(link.search);
       root.scrollIntoView({ block: "start" });
     });
@@ -263,6 +285,11 @@ Explorer.start = (function () {
     new ResizeObserver(() => schedule()).observe(find(".explorer-plots"));
     new MutationObserver(repaint).observe(document.documentElement, { attributeFilter: ["data-theme"] });
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    // The printer does not wait for the next frame.
+    window.matchMedia("print").addEventListener("change", () => {
+      repaint();
+      render(false);
+    });
   }
 
   return start;
