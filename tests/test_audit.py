@@ -11,6 +11,7 @@ import labelaudit as la
 from labelaudit import report
 from labelaudit.learning.calibration import compare
 from labelaudit.report import advice, exposure, scenarios, utility
+from labelaudit.report.intervals import Interval
 
 # The attack
 
@@ -88,6 +89,32 @@ def test_the_most_exposed_are_those_with_the_most_to_lose():
     assert first[0]["advantage"] == pytest.approx(math.tanh(0.5) / 2)
 
 
+def twins(bags=200, size=10, seed=0):
+    """Bags of people who all have the same label, and features that say nothing."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(rng.integers(0, 2, bags), size).astype(np.uint8)
+    return np.repeat(np.arange(bags), size), labels, np.full(labels.size, 0.5)
+
+
+def test_the_most_exposed_are_not_those_with_lucky_bags():
+    rng = np.random.default_rng(5)
+    etas = [rng.beta(2, 5, 2000)]
+    ids = [str(number) for number in range(2000)]
+    lists = [
+        report.most_exposed(etas, ids, la.LabelProportions(8), 10, seed=seed) for seed in (0, 1)
+    ]
+    names = [{row["id"] for row in rows} for rows in lists]
+    assert len(names[0] & names[1]) >= 7
+    # The value of the first is its mean over bag-mates, found here by brute force.
+    row = int(lists[0][0]["id"])
+    bags = rng.choice(etas[0], (20_000, 8))
+    bags[:, 0] = etas[0][row]
+    by_hand = la.additive_advantage(bags, la.LabelProportions(8))[:, 0]
+    # Five standard errors of 600 bags.
+    error = 5 * by_hand.std() / math.sqrt(600)
+    assert lists[0][0]["advantage"] == pytest.approx(by_hand.mean(), abs=error)
+
+
 # Bags that are not random
 
 
@@ -150,7 +177,90 @@ def test_knowing_more_looks_at_every_refit():
     assert row.advantage.standard_error > 0.1
 
 
+def test_dispersion_does_not_rest_on_bags_that_are_all_but_certain():
+    """One surprise where eta is tiny would own a mean of the bags' own shares."""
+    rng = np.random.default_rng(2)
+    bags = np.repeat(np.arange(300), 5)
+    eta = np.where(bags < 150, 1e-6, 0.5)
+    labels = (rng.random(1500) < eta).astype(np.uint8)
+    labels[0] = 1
+    facts = report.bag_facts(bags, labels, eta)
+    assert facts.dispersion < 1.5 and not facts.move_together
+
+
+def test_knowing_more_takes_the_numbers_asked_for():
+    frame = some_rows()
+    held = known_beliefs(frame["eta"], frame["bought"])
+    plan = report.Plan(
+        mechanisms=["geometric"], bag_sizes=[4], epsilons=[1.0], known=[2, 99], repeats=[1, 3]
+    )
+    rows = report.knowing_more(held, plan.settings[0], plan)
+    assert [(row.known, row.times) for row in rows] == [(0, 1), (2, 1), (3, 1), (0, 3)]
+
+
+@pytest.mark.parametrize("name, times", [("llp", [1, 2, 5]), ("geometric", [1])])
+def test_large_bags_are_left_out_where_they_cannot_be_done(name, times):
+    """Without noise a second release adds nothing, in bags of any size."""
+    rng = np.random.default_rng(0)
+    eta = rng.random(400_000)
+    held = known_beliefs(eta, (rng.random(400_000) < eta).astype(np.uint8))
+    plan = report.Plan(mechanisms=[name], bag_sizes=[40_000], epsilons=[1.0])
+    rows = report.knowing_more(held, plan.settings[0], plan)
+    assert [(row.known, row.times) for row in rows] == [(0, time) for time in times]
+    assert len({row.advantage.value for row in rows}) == 1
+
+
+def test_settings_are_judged_on_the_tables_own_bags():
+    frame = some_rows(3000)
+    eta, labels = frame["eta"].to_numpy(), frame["bought"].to_numpy(np.uint8)
+    alone = np.r_[np.arange(1000), 1000 + np.arange(2000) // 20]
+    plan = report.Plan(mechanisms=["rr", "llp", "geometric"], epsilons=[0.1, 4.0])
+    held = known_beliefs(eta, labels)
+    given = report.given_bags(alone, labels, held, plan)
+    assert [one.title for one in given] == [
+        "LLP", "LLP+Geom (epsilon 0.1)", "LLP+Geom (epsilon 4)",
+    ]  # fmt: skip
+    # A bag of one is an open book, and a third of the records are in one.
+    assert given[0].given.revealed.value > 0.33
+    assert math.isinf(given[0].given.percentile.value)
+    assert given[2].given.percentile.value <= 4
+    words = [advice.judge(one.given, report.Target(), GOOD).word for one in given]
+    assert words == ["misses", "meets", "misses"]
+
+
+def test_own_and_random_bags_agree_where_the_own_are_random():
+    frame = some_rows(3000)
+    eta, labels = frame["eta"].to_numpy(), frame["bought"].to_numpy(np.uint8)
+    plan = report.Plan(mechanisms=["geometric"], epsilons=[2.0])
+    bags = np.arange(3000) // 6
+    (one,) = report.given_bags(bags, labels, known_beliefs(eta, labels, 5), plan)
+    error = math.hypot(one.given.realised.standard_error, one.random.realised.standard_error)
+    # Four standard errors: one false alarm in ten thousand seeds.
+    assert abs(one.given.realised.value - one.random.realised.value) < 4 * error
+    assert one.random.realised.standard_error < 2 * one.given.realised.standard_error
+
+
 # Verdicts and advice
+
+
+@pytest.mark.parametrize("kind, value", [("additive", 0.05), ("multiplicative", 0.2)])
+def test_no_guarantee_settles_an_advantage_where_labels_move_together(kind, value):
+    (setting,) = report.Plan(mechanisms=["geometric"], bag_sizes=[10], epsilons=[0.2]).settings
+    target = report.Target(kind, value)
+    one = exposed(setting, 0.04, 0.3)
+    assert advice.judge(one, target, GOOD).why == advice.BY_GUARANTEE
+    for calibration in (GOOD, BAD):
+        assert advice.judge(one, target, calibration, together=True).word == "cannot tell"
+    assert advice.judge(one, report.Target("epsilon", 0.2), GOOD, together=True).word == "meets"
+
+
+def test_ten_twins_give_away_more_than_epsilon_allows_strangers():
+    channel = la.CountChannel(la.GeometricProportions(10, 0.2).channel().matrix[[0, 10]])
+    gain = la.additive_advantage([0.5], channel).item()
+    assert gain == pytest.approx(0.316, abs=5e-4)
+    assert gain > 6 * la.bounds.label_dp_half_bound(0.2)
+    bags, labels, eta = twins()
+    assert report.bag_facts(bags, labels, eta).move_together
 
 
 @pytest.mark.parametrize(
@@ -191,3 +301,68 @@ def test_advice_abstains_and_says_why():
     (one,) = report.advise(verdicts, costs)
     assert one.verdict is None and "no recommendation" in one.text and "holds it" in one.text
     assert "recommends none" in report.summary([one], verdicts, report.Target())
+
+
+def advised(names, cost, **plan):
+    """Settings that all meet the target, with a cost for each."""
+    settings = report.Plan(mechanisms=names, **plan).settings
+    verdicts = [advice.judge(exposed(one, 0.01, 0.02), report.Target(), GOOD) for one in settings]
+    costs = [utility.Utility(None, 1.0, None, None), *map(cost, settings)]
+    advices = report.advise(verdicts, costs)
+    return report.summary(advices, verdicts, report.Target())
+
+
+def interval(value, error):
+    return Interval(value, error, value - 2 * error, value + 2 * error)
+
+
+def test_without_a_model_close_costs_are_not_told_apart():
+    worth = {"RR": 0.2, "LLP": 0.19, "LLP+Geom": 0.1}
+    text = advised(
+        ["rr", "llp", "geometric"],
+        lambda one: utility.Utility(one, worth[one.family.short], None, None),
+        bag_sizes=[5], epsilons=[1.0],
+    )  # fmt: skip
+    assert "RR (epsilon 1) and LLP (bags of 5) meet it at about the same cost" in text
+    assert "no model was trained" in text and "Geom" not in text
+    assert "RR (epsilon 1) has the strongest guarantee" in text
+
+
+def test_a_cost_that_was_not_measured_is_not_forgotten():
+    areas = {"RR": interval(0.70, 0.01), "LLP": interval(0.69, 0.01)}
+
+    def cost(one):
+        area = areas.get(one.family.short)
+        loss = area and interval(0.75 - area.value, 0.01)
+        return utility.Utility(one, 0.1 if area else None, area, loss)
+
+    text = advised(["rr", "llp", "geometric"], cost, bag_sizes=[5], epsilons=[1.0])
+    assert "cannot tell their costs apart" in text
+    assert "LLP+Geom (bags of 5, epsilon 1) meets it as well, at a cost that was not" in text
+
+
+def test_equal_guarantees_are_called_equal():
+    def cost(one):
+        return utility.Utility(one, 0.1, interval(0.7, 0.01), interval(0.05, 0.01))
+
+    text = advised(["rr", "geometric", "laplace"], cost, bag_sizes=[5], epsilons=[1.0])
+    assert "Their guarantee is the same." in text
+    text = advised(["llp", "geometric", "laplace"], cost, bag_sizes=[5], epsilons=[1.0])
+    assert "LLP+Geom (bags of 5, epsilon 1) and LLP+Lap (bags of 5, epsilon 1) have the" in text
+
+
+def test_a_slight_lean_of_a_large_table_is_no_failure():
+    rng = np.random.default_rng(3)
+    eta = rng.beta(2, 2, 1_000_000)
+    labels = (rng.random(eta.size) < eta).astype(np.uint8)
+    odds = np.log(eta / (1 - eta))
+    slight, sure = (1 / (1 + np.exp(-slope * odds)) for slope in (1.02, 1.1))
+    calibration = known_beliefs(slight, labels).calibration
+    assert calibration.ratio > 3 and not calibration.fails
+    assert known_beliefs(sure, labels).calibration.fails
+
+
+@pytest.mark.parametrize("kind", ["multiplicative", "epsilon"])
+def test_an_endless_target_is_refused(kind):
+    with pytest.raises(ValueError, match="must be a finite number"):
+        report.Target.parse(f"{kind}=inf")

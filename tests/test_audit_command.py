@@ -39,6 +39,10 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
     for one in numbers["settings"]:
         assert f"{one['realised']['value']:.4f}".lstrip("-") in html
     assert numbers["settings"][1]["epsilon"] == "inf"
+    for one in numbers["advice"]:
+        assert {"setting", "verdict", "why", "own_bags"} <= set(one)
+        assert one["verdict"] in (None, "meets")
+    assert "releases looked ahead to" in html and "level of |I|" in html
     assert numbers["data"]["rows"] == 600 and numbers["bags"]["bags"] > 10
     assert len(numbers["most_exposed"]["RR (epsilon 1)"]) == 10
     for title in ("Recommendation", "By true label", "own bags", "knows more", "does not promise"):
@@ -73,6 +77,11 @@ BAD_ARGUMENTS = [
     (["--label", "bought", "--mechanisms", "dp"], "a mechanism is one of rr, llp"),
     (["--label", "bought", "--utility", "forest"], "a utility model is one of none"),
     (["--label", "bought", "--refits", "1"], "refits must be a whole number of at least 2"),
+    (["--label", "bought", "--target", "epsilon=inf"], "must be a finite number"),
+    (["--label", "bought", "--prior", "eta", "--features", "x"], "the place of --features"),
+    (["--label", "bought", "--prior", "eta", "--utility", "network"], "network needs features"),
+    (["--label", "bought", "--repeats", "0"], "repeats must be a whole number"),
+    (["--label", "bought", "--known", "-1"], "known must be a whole number"),
     (["--label", "rare"], "the rarer label occurs 3 times"),
     (["--label", "bought", "--prior", "certain"], "the prior of row 8 is 0 and its label 1"),
     (["--label", "bought", "--bag", "same"], "the bag column has 1 different value; an interval"),
@@ -100,6 +109,16 @@ def test_bad_input_is_one_line_before_any_training(
     assert run("shop.csv", *arguments) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if "reading" not in line]
     assert len(lines) == 1 and message in lines[0]
+
+
+def test_a_bag_that_is_too_large_is_refused_before_any_training(tmp_path):
+    frame = pd.DataFrame({"shop": np.r_[np.zeros(60_000), np.arange(1, 100)]})
+    frame["bought"] = np.arange(len(frame)) % 2
+    frame["eta"] = 0.5
+    frame.to_csv(tmp_path / "large.csv", index=False)
+    data = read_table(tmp_path / "large.csv", label="bought", prior="eta", bag="shop")
+    with pytest.raises(ValueError, match="has 60,000 records; an audit takes bags of at most"):
+        report.Plan().check_table(data)
 
 
 def test_a_file_that_is_not_what_its_name_says(csv, tmp_path, capsys):

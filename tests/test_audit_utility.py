@@ -99,6 +99,29 @@ def test_worth_in_closed_form(mechanism, noise):
     assert found == pytest.approx(expected, rel=0.03)
 
 
+def test_noise_is_compared_without_chance():
+    """In large bags most of the cost is the bag's own, and an estimate would mix settings up."""
+    labels = np.repeat([0, 1], [700, 300])
+    rng = np.random.default_rng(0)
+    assert utility.worth_of(labels, la.LabelProportions(7), rng) == pytest.approx(1 / 7, rel=1e-12)
+    for kind in (la.GeometricProportions, la.LaplaceProportions):
+        worths = [utility.worth_of(labels, kind(32, e), rng) for e in (0.25, 0.5, 1, 2, 4, 8)]
+        assert (np.diff(worths) > 0).all() and worths[-1] < 1 / 32
+
+
+class Drawn(la.GeometricProportions):
+    """The same noise, but nobody knows its variance."""
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_noise_in_closed_form_is_that_of_the_releases(epsilon):
+    labels = (np.random.default_rng(0).random(200_000) < 0.1).astype(int)
+    rng = np.random.default_rng(1)
+    exact = utility.worth_of(labels, la.GeometricProportions(4, epsilon), rng)
+    # The variance of 50,000 bags is within 4% but once in ten thousand seeds.
+    assert utility.worth_of(labels, Drawn(4, epsilon), rng) == pytest.approx(exact, rel=0.04)
+
+
 def test_area_under_the_curve_and_its_error():
     from sklearn.metrics import roc_auc_score
 

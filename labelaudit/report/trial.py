@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from scipy.spatial import KDTree
 
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats
@@ -23,6 +26,8 @@ LEAST_COMPARED, MOST_COMPARED = 100, 400
 FALSE_ALARM = 1e-6
 # Frequencies are compared where at least so many are expected.
 LEAST_EXPECTED = 5
+# Numbers by which two columns of a channel are told apart.
+MARKS = 6
 
 
 class OwnFault(ValueError):
@@ -147,24 +152,21 @@ def _kinds(
     seen = np.exp(logs - logs.max(axis=1, keepdims=True))
     possible = channel.matrix[:, channel.matrix.max(axis=0) > 0]
     columns = (possible / possible.max(axis=0)).T
-    # A random sum over the counts tells columns apart that are not proportional.
-    weights = np.random.default_rng(2).random(channel.bag_size + 1)
-    marks, seen_marks = columns @ weights, seen @ weights
-    order = np.argsort(marks)
-    near = ROUNDING * weights.sum()
-    kind_of = np.empty(marks.size, dtype=np.int64)
-    kind_of[order] = np.r_[0, np.cumsum(np.diff(marks[order]) > near)]
-    place = np.clip(np.searchsorted(marks[order], seen_marks), 1, marks.size - 1 or 1)
-    below, above = order[place - 1], order[np.minimum(place, marks.size - 1)]
-    closer = np.abs(marks[above] - seen_marks) < np.abs(marks[below] - seen_marks)
-    nearest = np.where(closer, above, below)
-    off = np.abs(marks[nearest] - seen_marks) > near
+    # A few random means over the counts tell columns apart that are not proportional.
+    weights = np.random.default_rng(2).random((channel.bag_size + 1, MARKS))
+    weights /= weights.sum(axis=0)
+    marks = KDTree(columns @ weights)
+    pairs = marks.query_pairs(ROUNDING, p=math.inf, output_type="ndarray")
+    joined = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(columns), len(columns)))
+    number, kind_of = connected_components(joined, directed=False)
+    distance, nearest = marks.query(seen @ weights, p=math.inf)
+    off = distance > ROUNDING
     if off.any():
         raise OwnFault(
             f"{name} can release {np.ravel(releases[off])[0]:g}, whose likelihood is that of no"
             " column of its channel"
         )
-    law = np.zeros((channel.bag_size + 1, int(kind_of.max()) + 1))
+    law = np.zeros((channel.bag_size + 1, number))
     np.add.at(law.T, kind_of, possible.T)
     return kind_of[nearest], law
 
