@@ -123,8 +123,10 @@ def _in_bags(own: Sequence[Verdict], best: Verdict | None) -> str:
     if best is not None:
         return f"{best.exposure.title} is the least noisy that meets it ({best.why})"
     doubtful = [one for one in own if one.word == UNCLEAR]
+    if len(own) == 1:
+        return f"{'it does not' if not doubtful else 'one cannot tell'} ({own[0].why})"
     if not doubtful:
-        return "none meets it" if len(own) > 1 else f"it does not ({own[0].why})"
+        return "none meets it"
     reasons = "; ".join(dict.fromkeys(one.why for one in doubtful))
     return (
         f"none is shown to meet it: for {len(doubtful)} of {len(own)} one cannot tell ({reasons})"

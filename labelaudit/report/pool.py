@@ -25,6 +25,9 @@ from scipy import stats
 from labelaudit.checks import Floats
 from labelaudit.report.intervals import COVERAGE, Interval
 
+# Units whose bags are followed from round to round; of a large table they stand for all.
+MOST_UNITS = 25_000
+
 
 @dataclass(frozen=True)
 class _Mean:
@@ -47,9 +50,13 @@ class Pool:
     def __init__(self, unseen: Mapping[str, float], units: int) -> None:
         """Units are what the rounds share: records or, where bags stay as they are, bags."""
         self.unseen = dict(unseen)
-        shape = (units, len(self.unseen))
+        looked_at = min(units, MOST_UNITS)
+        self._stand_for = units / looked_at
+        # Which units are looked at, and where they stand; the others stand nowhere.
+        self._place = np.full(units, -1)
+        self._place[np.random.default_rng(0).permutation(units)[:looked_at]] = range(looked_at)
         # For each unit: what its bags are off by, over this refit's rounds and over all refits.
-        self._here, self._all = np.zeros(shape), np.zeros(shape)
+        self._here, self._all = np.zeros((2, looked_at, len(self.unseen)))
         self._rounds: list[_Mean] = []
         self._refits: list[_Mean] = []
 
@@ -57,19 +64,27 @@ class Pool:
         self, sums: Floats, sizes: Floats, units: NDArray[np.int64], lengths: NDArray[np.int64]
     ) -> None:
         """One round: sums and sizes (n_bags, numbers), and the units of each bag, bag by bag."""
-        total = sizes.sum(axis=0)
+        n_bags = len(sums)
+        total = np.ones(n_bags) @ sizes
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = sums.sum(axis=0) / total
-            off = (sums - value * sizes) / total
-        squares = off**2
-        variance = squares.sum(axis=0) * len(sums) / max(len(sums) - 1, 1)
-        self._here[units] += np.repeat(off, lengths, axis=0)
-        self._rounds.append(_Mean(value, variance, lengths @ squares, total))
+            value = np.ones(n_bags) @ sums / total
+        # The sum of squares of sums - value * sizes, without a table of them.
+        squares = _products(sums, sums) - 2 * value * _products(sums, sizes)
+        squares += value**2 * _products(sizes, sizes)
+        place = self._place[units]
+        seen = np.flatnonzero(place >= 0)
+        bag = np.searchsorted(np.cumsum(lengths), seen, side="right")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = np.maximum(squares, 0) / total**2 * n_bags / max(n_bags - 1, 1)
+            off = (sums[bag] - value * sizes[bag]) / total
+        self._here[place[seen]] += off
+        self._rounds.append(_Mean(value, variance, _products(off, off), total))
 
     def end_refit(self) -> None:
         """The rounds that follow have another eta."""
         number = len(self._rounds)
-        crossed = (self._here**2).sum(axis=0) - sum(one.products for one in self._rounds)
+        crossed = _products(self._here, self._here) - sum(one.products for one in self._rounds)
+        crossed *= self._stand_for
         own = sum(one.variance for one in self._rounds)
         self._here /= number
         self._refits.append(
@@ -77,7 +92,7 @@ class Pool:
                 value=np.mean([one.value for one in self._rounds], axis=0),
                 # Sharing records cannot make rounds differ more than they would without.
                 variance=(own + np.maximum(crossed, 0)) / number**2,
-                products=(self._here**2).sum(axis=0),
+                products=_products(self._here, self._here),
                 total=np.mean([one.total for one in self._rounds], axis=0),
             )
         )
@@ -88,7 +103,8 @@ class Pool:
     def intervals(self) -> dict[str, Interval]:
         """The mean over all refits of each number, with its 95% interval."""
         number = len(self._refits)
-        crossed = (self._all**2).sum(axis=0) - sum(one.products for one in self._refits)
+        crossed = _products(self._all, self._all) - sum(one.products for one in self._refits)
+        crossed *= self._stand_for
         variance = np.mean([one.variance for one in self._refits], axis=0)
         shared = np.clip(crossed / max(number * (number - 1), 1), 0, variance)
         values = np.array([one.value for one in self._refits])
@@ -99,6 +115,10 @@ class Pool:
         rest = (variance + (number - 1) * shared) / number + rare
         found = zip(self.unseen, values.mean(axis=0), rest, eta, strict=True)
         return {name: _interval(value, one, two, number) for name, value, one, two in found}
+
+
+def _products(one: Floats, other: Floats) -> Floats:
+    return np.einsum("ij,ij->j", one, other)
 
 
 def _interval(value: float, rest: float, eta: float, refits: int) -> Interval:

@@ -14,7 +14,7 @@ from labelaudit.report.exposure import plug_in_advantage
 
 # Priors at which the mean over bag-mates is computed, and the members of bags looked at for that.
 FINEST, COARSEST = 101, 11
-MOST_LOOKED_AT = 500_000
+MOST_LOOKED_AT = 300_000
 # Of so many times the records asked for the mean is computed at their own priors.
 CANDIDATES = 5
 
@@ -29,6 +29,8 @@ def most_exposed(
     all others, so that no record leads by the luck of its bag. The value shown is from fresh bags.
     """
     rng = np.random.default_rng([seed, 3])
+    # A ready-made prior is the same in every refit.
+    etas = etas if any(eta is not etas[0] for eta in etas) else etas[:1]
     rows = np.arange(len(ids))
     if mechanism.bag_size > 1:
         fine = int(np.clip(MOST_LOOKED_AT // (2 * mechanism.bag_size), COARSEST, FINEST))

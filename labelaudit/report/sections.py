@@ -170,16 +170,18 @@ def own_bags(report: Report) -> str:
             f"{one.given.revealed.value:.2%}",
             interval(one.random.plug_in, 4),
             interval(one.random.realised, 4),
-            interval(one.random.percentile, 2),
-            f"{one.random.revealed.value:.2%}",
         )
         for one, verdict in zip(report.given, report.in_bags, strict=True)
     ]
-    columns = ("by eta", "true labels", f"|I| at {report.plan.level:g}", "revealed")
     head = (
         "mechanism",
         "target",
-        *(f"{whose}, {one}" for whose in ("own", "random") for one in columns),
+        "own, by eta",
+        "own, true labels",
+        f"own, |I| at {report.plan.level:g}",
+        "own, revealed",
+        "random, by eta",
+        "random, true labels",
     )
     learned = (
         " Folds do not follow the bags: eta of a record is learned from labels of its bag-mates"
