@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-from labelaudit.mechanisms import CountChannel, Mechanism
+from labelaudit.mechanisms import CountChannel, Mechanism, NoisyCount
 
 # Beyond so many outcomes a table of them is slower than a good sample.
 MOST_OUTCOMES = 20_000
@@ -45,6 +45,11 @@ class Repeated(Mechanism):
         if isinstance(self.mechanism, Repeated):
             product = f"Repeated({self.mechanism.mechanism!r}, r)"
             raise TypeError(f"a repeated mechanism cannot be repeated: write {product} instead")
+        if self.mechanism.release_shape != ():
+            raise TypeError(
+                f"{self.mechanism!r} releases arrays of shape {self.mechanism.release_shape} for a"
+                " bag; only a mechanism that releases one number can be repeated"
+            )
         object.__setattr__(self, "times", checks.whole_number(self.times, "times"))
         object.__setattr__(self, "bag_size", size)
         object.__setattr__(self, "epsilon", self.times * self.mechanism.epsilon)
@@ -87,21 +92,28 @@ class Repeated(Mechanism):
     def _channel(self) -> CountChannel:
         from scipy.special import gammaln
 
-        once = self.mechanism.channel().matrix
+        base = self.mechanism
+        if isinstance(base, NoisyCount) and math.isfinite(base.epsilon) and not base.continuous:
+            # A noisy count takes k + 1 values: too many show before the table is made.
+            self._refuse_many(self.bag_size + 1)
+        once = base.channel().matrix
         # Where there is no noise, all releases are alike: the first has told everything.
         if self.times == 1 or np.isin(once, (0.0, 1.0)).all():
             return CountChannel(once)
-        outcomes = math.comb(once.shape[1] + self.times - 1, self.times)
-        if outcomes > MOST_OUTCOMES:
-            raise ValueError(
-                f"{self} has {outcomes:,} outcomes, more than {MOST_OUTCOMES:,}: "
-                "estimate its advantage with sampled_advantage"
-            )
+        self._refuse_many(once.shape[1])
         tallies = _tallies(self.times, once.shape[1])
         orders = gammaln(self.times + 1) - gammaln(tallies + 1).sum(axis=1)
         logs = np.log(np.where(once > 0, once, 1.0)) @ tallies.T + orders
         possible = (once == 0).astype(float) @ tallies.T == 0
         return CountChannel(np.where(possible, np.exp(logs), 0.0))
+
+    def _refuse_many(self, kinds: int) -> None:
+        outcomes = math.comb(kinds + self.times - 1, self.times)
+        if outcomes > MOST_OUTCOMES:
+            raise ValueError(
+                f"{self} has {outcomes:,} outcomes, more than {MOST_OUTCOMES:,}: "
+                "estimate its advantage with sampled_advantage"
+            )
 
 
 def _tallies(times: int, kinds: int) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ from labelaudit import (
     GeometricProportions,
     LabelProportions,
     LaplaceProportions,
+    Mechanism,
     NoRelease,
     RandomizedResponse,
     Repeated,
@@ -26,6 +27,18 @@ from labelaudit import (
 )
 
 SMALL = [bag for bag in BAGS if len(bag) <= 4]
+
+
+class Pair(Mechanism):
+    """Two numbers for each bag: to repeat it would mix them up."""
+
+    bag_size, epsilon, release_shape = 1, 1.0, (2,)
+
+    def likelihood(self, releases):
+        return np.ones((len(releases), 2))
+
+    def __repr__(self):
+        return "Pair()"
 
 
 def kinds(k):
@@ -212,6 +225,17 @@ def test_known_mates_take_repeated_releases():
             lambda: Repeated(Repeated(RandomizedResponse(1.0), 2), 2),
             TypeError,
             r"write Repeated\(RandomizedResponse\(epsilon=1.0\), r\)",
+        ),
+        (
+            lambda: Repeated(Pair(), 2),
+            TypeError,
+            r"Pair\(\) releases arrays of shape \(2,\) for a bag",
+        ),
+        (
+            # The table of a single release would already take 80 GB.
+            lambda: Repeated(GeometricProportions(100_000, 1.0), 2).channel(),
+            ValueError,
+            "5,000,150,001 outcomes",
         ),
         (
             lambda: posterior([0.3], Repeated(RandomizedResponse(1.0), 2), [1.0]),

@@ -23,8 +23,10 @@ BINS = 15
 # margin that matters: an advantage moves about as much as eta does.
 CHANCE_FACTOR = 2.0
 LEAST_MARGIN = 0.01
-# It fails as well where Spiegelhalter's ratio, standard normal for a true eta, is beyond this.
+# It fails as well where Spiegelhalter's ratio, standard normal for a true eta, is beyond this, and
+# eta leans so far that it matters: in a large table the ratio alone finds fault with every model.
 MOST_RATIO = 3.0
+LEAST_LEAN = 0.005
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Calibration:
 
     `noise` is what the expected calibration error would be by chance, were eta calibrated. `ratio`
     is Spiegelhalter's: positive where eta is too sure of itself, negative where not sure enough.
+    `lean` is by how much, on average, eta lies too far from 1/2.
     """
 
     auc: float
@@ -40,6 +43,7 @@ class Calibration:
     error: float
     noise: float
     ratio: float
+    lean: float
     predicted: tuple[float, ...]
     observed: tuple[float, ...]
     standard_error: tuple[float, ...]
@@ -49,7 +53,8 @@ class Calibration:
     def fails(self) -> bool:
         """Whether the audit would lean on a poor estimate."""
         margin = max(CHANCE_FACTOR * self.noise, self.noise + LEAST_MARGIN)
-        return self.error > margin or abs(self.ratio) > MOST_RATIO
+        leans = abs(self.ratio) > MOST_RATIO and abs(self.lean) > LEAST_LEAN
+        return self.error > margin or leans
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,17 @@ class _Told:
         return self.learner.fit(features, labels, rng)
 
 
+def lean_of(eta: Floats, labels: NDArray[np.uint8]) -> float:
+    """By how much eta lies too far from 1/2, on average, those far from it counting for more.
+
+    >>> lean_of(np.full(10, 0.9), np.repeat([0, 1], [2, 8]).astype(np.uint8)).__round__(12)
+    0.1
+    """
+    away = 1 - 2 * eta
+    total = float(np.abs(away).sum())
+    return float(((labels - eta) * away).sum()) / total if total else 0.0
+
+
 def calibration_of(etas: tuple[Floats, ...], labels: NDArray[np.uint8]) -> Calibration:
     """Averages over the refits, and the reliability diagram of the first."""
     distinct = etas if any(eta is not etas[0] for eta in etas) else etas[:1]
@@ -129,6 +145,7 @@ def calibration_of(etas: tuple[Floats, ...], labels: NDArray[np.uint8]) -> Calib
         error=float(np.mean([diagram.error for diagram in diagrams])),
         noise=float(np.mean([diagram.noise for diagram in diagrams])),
         ratio=float(np.mean([calibration_ratio(eta, labels) for eta in distinct])),
+        lean=float(np.mean([lean_of(eta, labels) for eta in distinct])),
         predicted=tuple(first.predicted.tolist()),
         observed=tuple(first.observed.tolist()),
         standard_error=tuple(first.standard_error.tolist()),

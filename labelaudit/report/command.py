@@ -54,9 +54,15 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--level", type=float, default=0.98, help="level of the multiplicative percentile"
     )
+    parser.add_argument("--utility", metavar="MODEL", help="none, logistic (default) or network")
     parser.add_argument(
-        "--utility", default="logistic", metavar="MODEL", help="none, logistic (default) or network"
-    )
+        "--repeats", nargs="+", type=int, metavar="R", default=[1, 2, 5],
+        help="numbers of releases to look ahead to (default: 1 2 5)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--known", nargs="+", type=int, metavar="J", default=[],
+        help="numbers of bag-mates an attacker may know (default: none, one, half, all)",
+    )  # fmt: skip
     parser.add_argument("--refits", type=int, default=3, metavar="N", help="times eta is estimated")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -67,6 +73,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Refuse what cannot be done, then do it, and say where the two files are."""
+    _check_combination(arguments)
     _check_installed(arguments)
     page = arguments.output or Path(f"{arguments.file.stem}-audit.html")
     if page.suffix.lower() not in (".html", ".htm"):
@@ -78,7 +85,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     from labelaudit.datasets import read_table
     from labelaudit.report import Plan, Target, as_html, as_json, audit
     from labelaudit.report.beliefs import check_table
-    from labelaudit.report.settings import FalseEpsilon
+    from labelaudit.report.trial import OwnFault
 
     say = _progress()
     try:
@@ -88,8 +95,10 @@ def run_command(arguments: argparse.Namespace) -> int:
             epsilons=arguments.epsilons,
             target=Target.parse(arguments.target),
             level=arguments.level,
-            utility=arguments.utility,
+            utility=arguments.utility or ("none" if arguments.prior else "logistic"),
             refits=arguments.refits,
+            repeats=arguments.repeats,
+            known=arguments.known,
             seed=arguments.seed,
         )
         say(f"reading {arguments.file}")
@@ -103,18 +112,29 @@ def run_command(arguments: argparse.Namespace) -> int:
             identifier=arguments.id,
         )
         check_table(table)
-        plan.check_rows(len(table), table.bags)
+        plan.check_table(table)
     except (ValueError, TypeError) as error:
         raise Refusal(str(error)) from error
     try:
         report = audit(table, plan, say)
-    except FalseEpsilon as error:
+    except OwnFault as error:
         raise Failure(str(error)) from error
     _write(page, as_html(report))
     _write(page.with_suffix(".json"), as_json(report))
     print(report.summary)
     print(f"{page} is the page to read; {page.with_suffix('.json')} holds every number")
     return 0
+
+
+def _check_combination(arguments: argparse.Namespace) -> None:
+    """A prior stands in for features: with it none are read, and no model can be trained."""
+    if arguments.prior and arguments.features:
+        raise Refusal("--prior takes the place of --features: give one of the two")
+    if arguments.prior and arguments.utility not in (None, "none"):
+        raise Refusal(
+            f"--utility {arguments.utility} needs features, and with --prior none are read: leave"
+            " one of the two out"
+        )
 
 
 def _check_installed(arguments: argparse.Namespace) -> None:

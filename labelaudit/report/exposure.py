@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +15,14 @@ from labelaudit.attack import posterior
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism
 from labelaudit.report.beliefs import Beliefs, Say
-from labelaudit.report.intervals import Interval, Share, over_bags, over_refits, over_rounds
+from labelaudit.report.intervals import Interval, Share, over_refits, over_rounds
 from labelaudit.report.plan import Plan
-from labelaudit.report.settings import Setting, refuse_more_than
+from labelaudit.report.pool import Pool
+from labelaudit.report.settings import Setting
+from labelaudit.report.trial import refuse_more_than
 
-Labels = NDArray[np.uint8]
+# A mechanism of the user's own must see one type of label everywhere, and one that holds -1.
+Labels = NDArray[np.int64]
 # Records that one refit attacks; the standard errors of so many are far below any target. A small
 # table is attacked several times over in each refit, in other bags and with fresh noise.
 MOST_RECORDS = 250_000
@@ -29,6 +31,12 @@ MOST_ROUNDS = 10
 GROUPS = 8
 # A label counts as known where the attacker gives it at least this probability.
 SURE = 0.95
+# Every number that is a ratio of sums over bags, and what one record could have added to it.
+NUMBERS = {
+    "plug_in": 0.0, "realised": 1.0, "difference": 1.0, "revealed": 0.0,
+    "gain 0": 1.0, "before 0": 0.0, "after 0": 1.0,
+    "gain 1": 1.0, "before 1": 0.0, "after 1": 1.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class ByLabel:
     """What the release does to the records with one true label.
 
     `gain` is the attacker's gain in accuracy on them; the shares are those whose true label the
-    attacker is at least 95% sure of, before and after.
+    attacker gives a probability of at least `SURE`, before and after.
     """
 
     label: int
@@ -54,8 +62,6 @@ class Exposure:
     """
 
     setting: Setting
-    epsilon: float
-    bag_size: int
     plug_in: Interval
     realised: Interval
     difference: Interval
@@ -70,6 +76,11 @@ class Exposure:
         return self.setting.title
 
     @property
+    def epsilon(self) -> float:
+        """What the mechanism says of itself."""
+        return self.setting.mechanism.epsilon
+
+    @property
     def guarantee(self) -> float:
         """Epsilon where it is known; none where it is only declared."""
         return self.epsilon if self.setting.checked else math.inf
@@ -81,42 +92,35 @@ class Exposure:
         return bool(abs(self.difference.value) > 2 * error)
 
 
-@dataclass
-class _Refits:
-    """The numbers of one setting, gathered refit by refit."""
-
-    numbers: dict[str, list[Share]] = field(default_factory=dict)
-
-    def add(self, name: str, share: Share) -> None:
-        self.numbers.setdefault(name, []).append(share)
-
-    def __getitem__(self, name: str) -> Interval:
-        return over_refits(self.numbers[name])
-
-
 def expose(
-    labels: Labels, beliefs: Beliefs, plan: Plan, say: Say = lambda line: None
+    labels: NDArray[np.integer], beliefs: Beliefs, plan: Plan, say: Say = lambda line: None
 ) -> tuple[Exposure, ...]:
     """Attack every setting in every refit: new bags, a fresh release, the refit's own eta."""
-    found: dict[Setting, _Refits] = {setting: _Refits() for setting in plan.settings}
-    streams = np.random.SeedSequence([plan.seed, 2]).spawn(len(beliefs.etas))
-    for number, (eta, stream) in enumerate(zip(beliefs.etas, streams, strict=True), 1):
-        rng = np.random.default_rng(stream)
-        say(f"attack: refit {number} of {len(streams)}, {len(plan.settings)} settings")
-        for bag_size in sorted({setting.mechanism.bag_size for setting in plan.settings}):
-            here = [one for one in plan.settings if one.mechanism.bag_size == bag_size]
-            rounds: dict[Setting, list[dict[str, Share]]] = {setting: [] for setting in here}
-            for _ in range(rounds_for(labels.size)):
-                bags = random_bags(labels.size, bag_size, rng)
-                priors, truth = eta[bags], labels[bags]
-                for setting in here:
-                    rounds[setting].append(
-                        attack_once(priors, truth, setting.mechanism, plan.level, rng)
-                    )
-            for setting in here:
-                for name in rounds[setting][0]:
-                    found[setting].add(name, over_rounds([one[name] for one in rounds[setting]]))
-    return tuple(_exposure(setting, refits) for setting, refits in found.items())
+    rng = np.random.default_rng([plan.seed, 2])
+    sizes = sorted({setting.mechanism.bag_size for setting in plan.settings})
+    some = rng.permutation(labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
+    truth = labels[some].astype(np.int64)
+    etas = [eta[some] for eta in beliefs.etas]
+    found: dict[Setting, Exposure] = {}
+    for bag_size in sizes:
+        here = [one for one in plan.settings if one.mechanism.bag_size == bag_size]
+        say(f"attack: {len(here)} setting{'s' * (len(here) > 1)} with bags of {bag_size}")
+        # Settings are compared in the same bags.
+        refits = [
+            [random_bags(some.size, bag_size, rng) for _ in range(rounds_for(labels.size))]
+            for _ in etas
+        ]
+        lengths = np.full(some.size // bag_size, bag_size)
+        for setting in here:
+            gathered = Gathered(setting, plan.level, some.size)
+            for eta, rounds in zip(etas, refits, strict=True):
+                for bags in rounds:
+                    with setting.blamed():
+                        one = attack(eta[bags], truth[bags], setting.mechanism, rng)
+                    gathered.add([one], bags.ravel(), lengths)
+                gathered.end_refit()
+            found[setting] = gathered.exposure()
+    return tuple(found[setting] for setting in plan.settings)
 
 
 def rounds_for(rows: int) -> int:
@@ -125,8 +129,8 @@ def rounds_for(rows: int) -> int:
 
 
 def random_bags(rows: int, bag_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Row numbers of random bags, at most `MOST_RECORDS` of them: (n_bags, bag_size)."""
-    n_bags = min(rows, max(MOST_RECORDS, 10 * bag_size)) // bag_size
+    """Row numbers of random bags: (n_bags, bag_size). Rows that do not fill one are left out."""
+    n_bags = rows // bag_size
     return rng.permutation(rows)[: n_bags * bag_size].reshape(n_bags, bag_size)
 
 
@@ -144,53 +148,34 @@ def plug_in_advantage(
 
 @dataclass(frozen=True)
 class Attacked:
-    """One release of the true labels: what was promised for each bag, and what came of it."""
+    """One release of the true labels of equal bags: by bag every number, by record |I|."""
 
-    promised: Floats
+    sums: Floats
+    sizes: Floats
     shifts: Floats
-    after: Floats
-    gain: NDArray[np.int8]
+    method: str
 
 
 def attack(eta: Floats, labels: Labels, mechanism: Mechanism, rng: np.random.Generator) -> Attacked:
     """Release the labels and guess them, with the release and without."""
-    promised = plug_in_advantage(eta, mechanism, rng)[0].sum(axis=1)
+    promised, method = plug_in_advantage(eta, mechanism, rng)
     shifts = multiplicative_advantage(eta, mechanism, mechanism.release(labels, rng))
     name, most = type(mechanism).__name__, float(np.abs(shifts).max())
     refuse_more_than(mechanism.epsilon, most, name, "the attack")
     after = moved(eta, shifts)
-    gain = ((after >= 0.5) == labels).astype(np.int8) - ((eta >= 0.5) == labels)
-    return Attacked(promised, shifts, after, gain)
-
-
-def attack_once(
-    eta: Floats, labels: Labels, mechanism: Mechanism, level: float, rng: np.random.Generator
-) -> dict[str, Share]:
-    """Every number of one refit, as a ratio of sums over bags."""
-    attacked = attack(eta, labels, mechanism, rng)
-    promised, shifts, after, gain = (
-        attacked.promised, attacked.shifts, attacked.after, attacked.gain,
-    )  # fmt: skip
-    gained = gain.sum(axis=1, dtype=np.float64)
-    sizes = np.full(len(eta), float(mechanism.bag_size))
-    found = {
-        "plug_in": over_bags(promised, sizes),
-        "realised": over_bags(gained, sizes, unseen=1.0),
-        "difference": over_bags(gained - promised, sizes, unseen=1.0),
-        "percentile": percentile_of(np.abs(shifts), level),
-        "revealed": over_bags(np.isinf(shifts).sum(axis=1, dtype=np.float64), sizes),
-    }
-    for label in (0, 1):
-        these = labels == label
-        number = these.sum(axis=1, dtype=np.float64)
-        belief_before, belief_after = (eta, after) if label else (1 - eta, 1 - after)
-        for name, values, unseen in (
-            (f"gain {label}", gain * these, 1.0),
-            (f"before {label}", (belief_before >= SURE) & these, 0.0),
-            (f"after {label}", (belief_after >= SURE) & these, 1.0),
-        ):
-            found[name] = over_bags(values.sum(axis=1, dtype=np.float64), number, unseen)
-    return found
+    one = labels == 1
+    gain = ((after >= 0.5) == one) * 1.0 - ((eta >= 0.5) == one)
+    columns = [promised, gain, gain - promised, np.isinf(shifts)]
+    for these, before, now in ((~one, 1 - eta, 1 - after), (one, eta, after)):
+        columns += [gain * these, (before >= SURE) & these, (now >= SURE) & these]
+    ones = np.ones(mechanism.bag_size)
+    sums = np.column_stack([column.astype(np.float64) @ ones for column in columns])
+    positive = labels.astype(np.float64) @ ones
+    sizes = np.empty_like(sums)
+    sizes[:, :4] = mechanism.bag_size
+    sizes[:, 4:7] = (mechanism.bag_size - positive)[:, None]
+    sizes[:, 7:] = positive[:, None]
+    return Attacked(sums, sizes, np.abs(shifts), method)
 
 
 def moved(eta: Floats, shifts: Floats) -> Floats:
@@ -202,51 +187,69 @@ def moved(eta: Floats, shifts: Floats) -> Floats:
     return np.asarray(expit(logit(eta) + shifts))
 
 
-def percentile_of(shifts: Floats, level: float) -> Share:
+def percentile_of(groups: Sequence[Floats], level: float) -> Share:
     """The percentile of |I| over the records of a release; its error from groups of bags."""
-    value = float(np.quantile(shifts, level, method="inverted_cdf"))
-    parts = np.array_split(shifts, min(GROUPS, len(shifts)))
-    found = [np.quantile(part, level, method="inverted_cdf") for part in parts]
+    value = float(np.quantile(np.concatenate(groups), level, method="inverted_cdf"))
+    found = [np.quantile(group, level, method="inverted_cdf") for group in groups]
     if not np.isfinite(found).all():
         return Share(value, math.inf, float(min(found)))
-    return Share(value, float(np.std(found, ddof=1)) / math.sqrt(len(parts)))
+    return Share(value, float(np.std(found, ddof=1)) / math.sqrt(len(groups)))
 
 
-def _exposure(setting: Setting, refits: _Refits) -> Exposure:
-    mechanism = setting.mechanism
-    level = refits["percentile"]
-    # Neither below 0 nor, where epsilon is known, above it: no shift was, but a normal end may be.
-    ends = np.clip([level.low, level.high], 0, mechanism.epsilon if setting.checked else None)
-    tiny = np.full((1, mechanism.bag_size), 0.5)
-    return Exposure(
-        setting=setting,
-        epsilon=mechanism.epsilon,
-        bag_size=mechanism.bag_size,
-        by_label=tuple(
-            ByLabel(label, *(refits[f"{name} {label}"] for name in ("gain", "before", "after")))
-            for label in (0, 1)
-        ),
-        method=plug_in_advantage(tiny, mechanism, np.random.default_rng(0))[1],
-        percentile=replace(level, low=float(ends[0]), high=float(ends[1])),
-        **{name: refits[name] for name in ("plug_in", "realised", "difference", "revealed")},
-    )
+def groups_of(attacked: Sequence[Attacked]) -> list[Floats]:
+    """|I| of all records, in groups of bags; bags of every size are spread over the groups."""
+    parts: list[list[Floats]] = [[] for _ in range(GROUPS)]
+    first = 0
+    for one in attacked:
+        for place, part in enumerate(np.array_split(one.shifts, min(GROUPS, len(one.shifts)))):
+            parts[(first + place) % GROUPS].append(part.ravel())
+        # The next size goes on where this one ended, or the first group would have them all.
+        first += len(one.shifts)
+    return [np.concatenate(part) for part in parts if part]
 
 
-def most_exposed(
-    eta: Sequence[Floats], ids: Sequence[str], mechanism: Mechanism, count: int, seed: int
-) -> list[dict[str, Any]]:
-    """The records with the largest advantage, averaged over the refits and a bag in each: ids only.
+class Gathered:
+    """The rounds and refits of one setting, and at last its exposure."""
 
-    Where the records do not fill their last bag, those left over sit that refit out.
-    """
-    rng = np.random.default_rng([seed, 3])
-    total, seen = np.zeros(len(ids)), np.zeros(len(ids))
-    for priors in eta:
-        n_bags = priors.size // mechanism.bag_size
-        rows = rng.permutation(priors.size)[: n_bags * mechanism.bag_size]
-        bags = rows.reshape(n_bags, mechanism.bag_size)
-        total[rows] += plug_in_advantage(priors[bags], mechanism, rng)[0].ravel()
-        seen[rows] += 1
-    mean = np.divide(total, seen, out=np.zeros_like(total), where=seen > 0)
-    first = np.argsort(-mean, kind="stable")[:count]
-    return [{"id": ids[row], "advantage": float(mean[row])} for row in first]
+    def __init__(self, setting: Setting, level: float, units: int) -> None:
+        """Units are what the rounds share, as in `Pool`."""
+        self.setting, self.level = setting, level
+        self.pool = Pool(NUMBERS, units)
+        self.rounds: list[Share] = []
+        self.refits: list[Share] = []
+        self.method = ""
+
+    def add(
+        self, attacked: Sequence[Attacked], units: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
+        """One round, in one or several sizes of bags."""
+        sums, sizes = (
+            np.concatenate([getattr(one, name) for one in attacked]) for name in ("sums", "sizes")
+        )
+        self.pool.add(sums, sizes, units, lengths)
+        self.rounds.append(percentile_of(groups_of(attacked), self.level))
+        self.method = attacked[0].method
+
+    def end_refit(self) -> None:
+        """The rounds that follow have another eta."""
+        self.pool.end_refit()
+        self.refits.append(over_rounds(self.rounds))
+        self.rounds = []
+
+    def exposure(self) -> Exposure:
+        """Everything, with intervals."""
+        numbers = self.pool.intervals()
+        level = over_refits(self.refits)
+        most = self.setting.mechanism.epsilon if self.setting.checked else None
+        # Neither below 0 nor, where epsilon is known, above it: no shift was, but an end may be.
+        low, high = np.clip([level.low, level.high], 0, most)
+        return Exposure(
+            setting=self.setting,
+            by_label=tuple(
+                ByLabel(label, *(numbers[f"{one} {label}"] for one in ("gain", "before", "after")))
+                for label in (0, 1)
+            ),
+            method=self.method,
+            percentile=replace(level, low=float(low), high=float(high)),
+            **{name: numbers[name] for name in ("plug_in", "realised", "difference", "revealed")},
+        )

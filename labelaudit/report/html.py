@@ -8,16 +8,15 @@ from collections.abc import Iterable, Sequence
 from labelaudit.report.intervals import Interval
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Cells are HTML already; the first of a row is its heading."""
     titles = "".join(f'<th scope="col">{title}</th>' for title in head)
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>'
         for row in rows
     )
-    said = f"<caption>{caption}</caption>" if caption else ""
     return (
-        f'<div class="wide" tabindex="0"><table>{said}<thead><tr>{titles}</tr></thead>'
+        f'<div class="wide" tabindex="0"><table><thead><tr>{titles}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 

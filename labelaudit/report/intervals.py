@@ -1,9 +1,8 @@
-"""Intervals by bag that include refitting eta.
+"""Intervals from numbers of which no more is known than their error within a refit.
 
-In each refit a number is a ratio of sums over bags, whose error follows from how bags differ. The
-refits use other folds, other bags and fresh noise, and the spread of their values is added by
-Rubin's rule: the mean error within a refit, squared, plus (1 + 1/refits) times the variance
-between them. All refits see the same records, so averaging them does not shrink the first part.
+The spread between refits is added by Rubin's rule: the mean error within a refit, squared, plus
+(1 + 1/refits) times the variance between them. That errs on the wide side, since other bags and
+fresh noise, which averaging makes smaller, are part of both. `pool` does better where it can.
 """
 
 from __future__ import annotations
@@ -46,22 +45,18 @@ class Share:
     least: float = math.inf
 
 
-def over_bags(sums: Floats, sizes: Floats, unseen: float = 0.0) -> Share:
+def over_bags(sums: Floats, sizes: Floats) -> Share:
     """The ratio of two sums over bags, with its linearised standard error.
 
-    `unseen` is what one record could have added to its bag. Counting one such change upwards and
-    one downwards keeps the error above zero where every bag came out alike, as under a perfect
-    attack: what did not happen in n bags may still happen.
-
-    >>> share = over_bags(np.array([2.0, 2.0]), np.array([2.0, 2.0]), unseen=1.0)
+    >>> share = over_bags(np.array([0.0, 2.0]), np.array([2.0, 2.0]))
     >>> share.value, round(share.standard_error, 3)
-    (1.0, 0.5)
+    (0.5, 0.5)
     """
     total = float(sizes.sum())
     if total == 0:
         return Share(math.nan, math.nan)
     value = float(sums.sum()) / total
-    squares = float(((sums - value * sizes) ** 2).sum()) + 2 * unseen**2
+    squares = float(((sums - value * sizes) ** 2).sum())
     n = len(sums)
     return Share(value, math.sqrt(squares * n / max(n - 1, 1)) / total)
 

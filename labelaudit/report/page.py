@@ -6,6 +6,7 @@ from html import escape
 from importlib import metadata
 
 from labelaudit.report import sections
+from labelaudit.report.beliefs import MOST_RATIO
 from labelaudit.report.exposure import MOST_RECORDS, rounds_for
 from labelaudit.report.html import table as as_table
 from labelaudit.report.report import Report
@@ -21,7 +22,9 @@ CAVEATS = (
     (
         "Records that depend on one another.",
         "Labels are taken as independent given the features. In households, clusters or time series"
-        " they are not, and a release about one record then speaks about others.",
+        " they are not, and a release about one record then speaks about others. Neither the"
+        " advantages nor the ceilings that follow from epsilon hold for an attacker who knows how"
+        " labels depend on one another.",
     ),
     (
         "Repeated release.",
@@ -34,10 +37,10 @@ CAVEATS = (
         " the percentile, the results by label and the list of records are there for that.",
     ),
     (
-        "What holds regardless.",
-        "Epsilon-label-DP bounds what any attacker learns about one label, with any side"
-        " information: log-odds move by at most epsilon. Label proportions without noise have no"
-        " such bound.",
+        "What a guarantee holds against.",
+        "Under epsilon-label-DP log-odds move by at most epsilon, if labels are independent given"
+        " what the attacker knows. Known bag-mates are fine, twins are not. Label proportions"
+        " without noise have no such bound.",
     ),
 )
 
@@ -83,22 +86,23 @@ def _warnings(report: Report) -> str:
         found.append(
             f"The estimate of eta is not calibrated: its error is {calibration.error:.3f}, where"
             f" chance alone would give {calibration.noise:.3f}, and Spiegelhalter's ratio is"
-            f" {calibration.ratio:.1f}, where chance stays within 3. Whatever rests on eta is not"
-            " to be relied on, and no setting is recommended but by its guarantee."
+            f" {calibration.ratio:.1f}, where chance stays within {MOST_RATIO:g}. Whatever rests on"
+            " eta is not to be relied on, and no setting is recommended but by its guarantee."
         )
     doubtful = [one.exposure.title for one in report.verdicts if one.exposure.contradicted]
     if doubtful:
         found.append(
             f"For {len(doubtful)} of {len(report.verdicts)} settings the advantage that eta"
             " promises and the one on the true labels differ by more than two standard errors:"
-            f" {escape('; '.join(doubtful))}. With many settings about one in twenty does by"
-            " chance, and since all share the same labels, several may at once."
+            f" {escape('; '.join(doubtful))}. About one in twenty does by chance, and since all"
+            " share the same labels, several may at once."
         )
-    if report.bags is not None and report.bags.move_together and not calibration.fails:
+    if report.bags is not None and report.bags.move_together:
         found.append(
             "Labels within the table's bags agree more than eta explains (dispersion"
             f" {report.bags.dispersion:.2f}, where independence gives 1). An attacker who knows"
-            " that could do better than the one audited here."
+            " that could do better than the one audited here, and better than epsilon allows"
+            " against independent labels. So no guarantee settles an advantage here."
         )
     items = "".join(f"<p>{text}</p>" for text in found)
     return f'<aside class="warning"><h2>Warnings</h2>{items}</aside>' if items else ""
@@ -144,6 +148,10 @@ def _made(report: Report) -> str:
         "bag sizes": ", ".join(map(str, plan.bag_sizes)),
         "epsilons": ", ".join(f"{one:g}" for one in plan.epsilons),
         "target": str(plan.target),
+        "level of |I|": f"{plan.level:g}",
+        "utility model": plan.utility,
+        "releases looked ahead to": ", ".join(map(str, plan.repeats)),
+        "bag-mates known": ", ".join(map(str, plan.known)) or "none, one, half, all",
         "refits, seed": f"{plan.refits}, {plan.seed}",
         "attacked in each refit": f"{min(rows, MOST_RECORDS):,} of {rows:,} records,"
         f" {rounds_for(rows)} times",

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from labelaudit import checks
+from labelaudit.datasets import Table
 from labelaudit.report.settings import Setting, settings_of
 
 TARGETS = ("additive", "multiplicative", "epsilon")
+LISTS = ("mechanisms", "bag_sizes", "epsilons", "repeats", "known")
 UTILITIES = ("none", "logistic", "network")
 # Fewer bags than this say nothing about how bags differ.
 LEAST_BAGS = 10
+# So many members of one bag take seconds for each setting and refit.
+MOST_IN_OWN_BAG = 50_000
 # The most records in a batch of the network, which holds whole bags.
 MOST_IN_BATCH = 512
 
@@ -42,6 +45,10 @@ class Target:
             raise ValueError(f"a target is one of {', '.join(TARGETS)}, not {self.kind!r}")
         most = 0.5 if self.kind == "additive" else math.inf
         number = checks.real_number(self.value, f"the {self.kind} target", 0, most)
+        if math.isinf(number):
+            raise ValueError(
+                f"the {self.kind} target must be a finite number: every setting meets {number}"
+            )
         object.__setattr__(self, "value", number)
 
     @classmethod
@@ -79,7 +86,9 @@ class Plan:
     `mechanisms` are of rr, llp, geometric and laplace, a Python file with a class of your own
     (`mine.py` or `mine.py:Name`), or a channel matrix (`channel.csv`). `level` is that of the
     multiplicative percentile. `refits` is how often eta is estimated anew, from other folds, with
-    other bags and fresh noise. `repeats` are the numbers of releases to look ahead to.
+    other bags and fresh noise. `repeats` are the numbers of releases to look ahead to, `known` the
+    numbers of bag-mates whose labels an attacker may know; a number beyond a bag's mates is all of
+    them, and without any it is nobody, one, half and all.
     """
 
     mechanisms: Sequence[str] = ("rr", "llp", "geometric", "laplace")
@@ -90,14 +99,14 @@ class Plan:
     utility: str = "logistic"
     refits: int = 3
     repeats: Sequence[int] = (1, 2, 5)
+    known: Sequence[int] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
         """Check all of it, and keep sequences as tuples without repetition."""
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, str) and one.name in ("mechanisms", "bag_sizes", "epsilons"):
-                raise TypeError(f"{one.name} must be a list, as in [{value!r}], not a text")
+        for name in LISTS:
+            if isinstance(value := getattr(self, name), str):
+                raise TypeError(f"{name} must be a list, as in [{value!r}], not a text")
         sizes = [checks.whole_number(size, "bag size") for size in self.bag_sizes]
         levels = [_epsilon(epsilon) for epsilon in self.epsilons]
         repeats = [checks.whole_number(times, "repeats") for times in self.repeats]
@@ -105,6 +114,8 @@ class Plan:
             if not values:
                 raise ValueError(f"{name} is empty: give at least one value")
             object.__setattr__(self, name, tuple(sorted(set(values))))
+        mates = {checks.whole_number(one, "known", least=0) for one in self.known}
+        object.__setattr__(self, "known", tuple(sorted(mates)))
         object.__setattr__(self, "level", checks.real_number(self.level, "level", 0, 1))
         object.__setattr__(self, "target", replace(self.target, level=self.level))
         checks.whole_number(self.refits, "refits", least=2)
@@ -115,7 +126,8 @@ class Plan:
         if not self.mechanisms:
             raise ValueError("mechanisms is empty: name at least one")
         object.__setattr__(self, "mechanisms", tuple(dict.fromkeys(self.mechanisms)))
-        object.__setattr__(self, "_settings", self._read_settings())
+        found = settings_of(self.mechanisms, self.bag_sizes, self.epsilons)
+        object.__setattr__(self, "_settings", found)
         largest = max(setting.mechanism.bag_size for setting in self.settings)
         if self.utility == "network" and largest > MOST_IN_BATCH:
             raise ValueError(
@@ -123,24 +135,25 @@ class Plan:
                 " smaller bags, or another utility model"
             )
 
-    def _read_settings(self) -> tuple[Setting, ...]:
-        found: dict[Any, Setting] = {}
-        for name in self.mechanisms:
-            for setting in settings_of(name, self.bag_sizes, self.epsilons):
-                found.setdefault((setting.family, setting.parameters), setting)
-        return tuple(found.values())
-
     @property
     def settings(self) -> tuple[Setting, ...]:
         """Every mechanism with every parameter value it takes."""
         return self._settings  # type: ignore[attr-defined]
 
-    def check_rows(self, rows: int, bags: NDArray[np.int64] | None = None) -> None:
-        """Refuse bags too large for the data, and a table whose own bags are too few."""
+    def check_table(self, table: Table) -> None:
+        """Refuse bags that are too large or too few for the data, and a model without features."""
+        rows, bags = len(table), table.bags
+        if table.prior is not None and self.utility == "network":
+            raise ValueError("with a prior no features are read, and the network cannot be trained")
         if bags is not None and (own := np.unique(bags).size) < LEAST_BAGS:
             raise ValueError(
                 f"the bag column has {own} different value{'s' if own > 1 else ''}; an interval by"
                 f" bag needs {LEAST_BAGS}: name another column, or none"
+            )
+        if bags is not None and (most := int(np.bincount(bags).max())) > MOST_IN_OWN_BAG:
+            raise ValueError(
+                f"the largest bag of the bag column has {most:,} records; an audit takes bags of at"
+                f" most {MOST_IN_OWN_BAG:,}: name a finer column, or none"
             )
         largest = max(setting.mechanism.bag_size for setting in self.settings)
         if rows // largest < LEAST_BAGS:

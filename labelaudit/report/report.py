@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from labelaudit.datasets import Table
-from labelaudit.mechanisms import Mechanism
 from labelaudit.report.advice import Advice, Verdict, advise, judge, summary
 from labelaudit.report.beliefs import Beliefs, Say, believe, check_table
-from labelaudit.report.exposure import expose, most_exposed
+from labelaudit.report.exposure import Exposure, expose
 from labelaudit.report.plan import Plan
+from labelaudit.report.records import most_exposed
 from labelaudit.report.scenarios import (
     BagFacts,
     GivenBags,
@@ -25,7 +25,7 @@ from labelaudit.report.scenarios import (
     given_bags,
     knowing_more,
 )
-from labelaudit.report.settings import Family, Setting
+from labelaudit.report.settings import Setting
 from labelaudit.report.utility import Utility, measure_utility
 
 MOST_EXPOSED = 10
@@ -47,6 +47,7 @@ class Report:
     knowing: tuple[Knowing, ...]
     bags: BagFacts | None
     given: tuple[GivenBags, ...]
+    in_bags: tuple[Verdict, ...]
     seconds: float
 
     @property
@@ -60,30 +61,33 @@ def audit(table: Table, plan: Plan, say: Say = lambda line: None) -> Report:
     """Estimate eta, attack every setting, look at who is exposed and at the cost, and advise."""
     start = time.monotonic()
     check_table(table)
-    plan.check_rows(len(table), table.bags)
+    plan.check_table(table)
     beliefs = believe(table, plan.refits, plan.seed, say)
-    exposures = expose(table.labels, beliefs, plan, say)
-    verdicts = tuple(judge(one, plan.target, beliefs.calibration) for one in exposures)
-    model = "none" if plan.utility == "network" else plan.utility
-    utilities = measure_utility(table, plan.settings, model, plan.seed, say=say)
-    advices = advise(verdicts, utilities, plan.target)
-    if plan.utility == "network":
-        # The choice rests on noise; the network then shows what the chosen settings cost.
-        focus = focus_of(advices, verdicts)
-        utilities = measure_utility(table, plan.settings, "network", plan.seed, focus, say)
-        advices = advise(verdicts, utilities, plan.target)
-    focus = focus_of(advices, verdicts)
-    say("who is exposed, and what more an attacker may know")
-    exposed = {
-        one.title: most_exposed(beliefs.etas, table.ids, one.mechanism, MOST_EXPOSED, plan.seed)
-        for one in focus
-    }
+    calibration = beliefs.calibration
     facts: BagFacts | None = None
     given: tuple[GivenBags, ...] = ()
     if table.bags is not None:
         say("the table's own bags")
         facts = bag_facts(table.bags, table.labels, beliefs.mean)
         given = tuple(given_bags(table.bags, table.labels, beliefs, plan))
+    together = facts is not None and facts.move_together
+    verdicts, in_bags = (
+        tuple(judge(one, plan.target, calibration, together=together) for one in exposures)
+        for exposures in (
+            expose(table.labels, beliefs, plan, say),
+            [one.given for one in given],
+        )
+    )
+    model = "none" if plan.utility == "network" else plan.utility
+    utilities = measure_utility(table, plan.settings, model, plan.seed, say=say)
+    advices = advise(verdicts, utilities, in_bags)
+    if plan.utility == "network":
+        # The choice rests on noise; the network then shows what the chosen settings cost.
+        focus = focus_of(advices, verdicts)
+        utilities = measure_utility(table, plan.settings, "network", plan.seed, focus, say)
+        advices = advise(verdicts, utilities, in_bags)
+    focus = focus_of(advices, verdicts)
+    say("who is exposed, and what more an attacker may know")
     return Report(
         table=table,
         plan=plan,
@@ -91,25 +95,31 @@ def audit(table: Table, plan: Plan, say: Say = lambda line: None) -> Report:
         verdicts=verdicts,
         utilities=utilities,
         advices=advices,
-        summary=summary(advices, verdicts, plan.target),
-        exposed=exposed,
+        summary=summary(advices, verdicts, plan.target, facts is not None),
+        exposed={one.title: _most_exposed(beliefs, table, one, plan.seed) for one in focus},
         knowing=tuple(row for one in focus for row in knowing_more(beliefs, one, plan)),
         bags=facts,
         given=given,
+        in_bags=in_bags,
         seconds=time.monotonic() - start,
     )
 
 
+def _most_exposed(
+    beliefs: Beliefs, table: Table, setting: Setting, seed: int
+) -> list[dict[str, Any]]:
+    with setting.blamed():
+        return most_exposed(beliefs.etas, table.ids, setting.mechanism, MOST_EXPOSED, seed)
+
+
 def focus_of(advices: tuple[Advice, ...], verdicts: tuple[Verdict, ...]) -> list[Setting]:
-    """For each kind of mechanism the recommended setting, or the one nearest to the target."""
+    """For each kind of mechanism the recommended setting, or the one with the least advantage."""
     found = []
     for advice in advices:
         if advice.verdict is not None:
             found.append(advice.verdict.exposure.setting)
             continue
-        own = [
-            one.exposure for one in verdicts if one.exposure.setting.family.name == advice.family
-        ]
+        own = [one.exposure for one in verdicts if one.exposure.setting.family == advice.family]
         found.append(min(own, key=lambda one: (one.plug_in.value, one.epsilon)).setting)
     return found
 
@@ -130,36 +140,60 @@ def as_json(report: Report) -> str:
             field.name: _plain(getattr(plan, field.name)) for field in dataclasses.fields(plan)
         },
         "summary": report.summary,
-        "advice": [{"family": one.family, "text": one.text} for one in report.advices],
+        "advice": [
+            {
+                "family": one.family.name,
+                **_recommended(one.verdict),
+                "own_bags": _recommended(one.given) if one.given else None,
+                "text": one.text,
+            }
+            for one in report.advices
+        ],
         "calibration": _plain(report.beliefs.calibration)
         | {"fails": report.beliefs.calibration.fails, "refitted": report.beliefs.refitted},
         "eta_histogram": list(report.histogram),
-        "settings": [
-            _plain(one.exposure)
-            | {
-                "epsilon_checked": one.exposure.setting.checked,
-                "contradicted": one.exposure.contradicted,
-                "verdict": one.word,
-                "why": one.why,
-            }
-            for one in report.verdicts
-        ],
+        "settings": [_judged(one) for one in report.verdicts],
         "utility": [_plain(one) for one in report.utilities],
         "knowing_more": [_plain(one) for one in report.knowing],
         "most_exposed": report.exposed,
         "bags": None if report.bags is None else _plain(report.bags),
-        "given_bags": [_plain(one) for one in report.given],
+        "given_bags": [
+            {"given": _judged(verdict), "random": _exposure(one.random)}
+            for one, verdict in zip(report.given, report.in_bags, strict=True)
+        ],
         "seconds": round(report.seconds, 1),
     }
     return json.dumps(_finite(found), indent=1, allow_nan=False) + "\n"
 
 
+def _recommended(verdict: Verdict | None) -> dict[str, Any]:
+    """The setting that is advised, if any, with its verdict in the words of the page."""
+    if verdict is None:
+        return {"setting": None, "verdict": None, "why": None}
+    return {"setting": verdict.exposure.title, "verdict": verdict.word, "why": verdict.why}
+
+
+def _judged(verdict: Verdict) -> dict[str, Any]:
+    return _exposure(verdict.exposure) | {"verdict": verdict.word, "why": verdict.why}
+
+
+def _exposure(one: Exposure) -> dict[str, Any]:
+    setting = one.setting
+    any_size = "bag_size" in setting.family.parameters and "bag_size" not in dict(
+        setting.parameters
+    )
+    return _plain(one) | {
+        "bag_size": None if any_size else setting.mechanism.bag_size,
+        "epsilon": one.epsilon,
+        "epsilon_checked": one.setting.checked,
+        "contradicted": one.contradicted,
+    }
+
+
 def _plain(value: Any) -> Any:
-    """Dataclasses as dictionaries; a setting as its title, a mechanism as it is written."""
+    """Dataclasses as dictionaries; a setting as its title."""
     if isinstance(value, Setting):
         return value.title
-    if isinstance(value, Mechanism | Family):
-        return str(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,19 +13,33 @@ from numpy.typing import NDArray
 from labelaudit.advantage import additive_advantage
 from labelaudit.checks import Floats
 from labelaudit.estimates import advantage_with_known_mates, sampled_advantage
-from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.repeated import Repeated
 from labelaudit.report.beliefs import Beliefs
-from labelaudit.report.exposure import Labels, attack, plug_in_advantage
+from labelaudit.report.exposure import (
+    Attacked,
+    Exposure,
+    Gathered,
+    Labels,
+    attack,
+    plug_in_advantage,
+    rounds_for,
+)
 from labelaudit.report.intervals import Interval, Share, over_bags, over_refits
 from labelaudit.report.plan import Plan
-from labelaudit.report.settings import FAMILIES, Setting
+from labelaudit.report.settings import Setting
+from labelaudit.report.trial import check_own
 
 # Records behind each number about an attacker who knows more.
 RECORDS = 4096
 DRAWS = 20
-# Known mates are drawn anew for every member, which takes the cube of the bag size.
+# Known mates are drawn anew for every member, which takes the cube of the bag size, and a repeated
+# release has no law as simple as a single one's. Larger bags are left out of both.
 MOST_WITH_MATES = 512
+# A mechanism of the user's own gives its law as a matrix with a row for each count.
+MOST_WITH_MATRIX = 2048
+# Rounds in which a refit attacks the table's own bags, size by size, which takes its time.
+MOST_IN_BAGS = 4
 
 
 @dataclass(frozen=True)
@@ -43,19 +59,21 @@ def knowing_more(beliefs: Beliefs, setting: Setting, plan: Plan) -> list[Knowing
     rng = np.random.default_rng([plan.seed, 5])
     mechanism, k = setting.mechanism, setting.mechanism.bag_size
     n_bags = min(beliefs.etas[0].size, max(RECORDS, 10 * k)) // k
-    some = {0, 1, k // 2, k - 1} if k <= MOST_WITH_MATES else {0}
-    cases = [(known, 1) for known in sorted(some & set(range(k)))]
-    cases += [(0, times) for times in plan.repeats if times > 1]
+    mates = {min(one, k - 1) for one in (plan.known or (0, 1, k // 2, k - 1))} | {0}
+    small = k <= MOST_WITH_MATES
+    cases = [(known, 1) for known in sorted(mates) if small or known == 0]
+    cases += [(0, times) for times in plan.repeats if times > 1 and (small or noiseless(mechanism))]
     found: dict[tuple[int, int], list[Share]] = {}
     methods: dict[tuple[int, int], str] = {}
     for eta in beliefs.etas:
         bags = eta[rng.permutation(eta.size)[: n_bags * k].reshape(n_bags, k)]
         for known, times in cases:
-            share, method = (
-                _with_known(bags, mechanism, known, rng)
-                if times == 1
-                else _repeated(bags, Repeated(mechanism, times), rng)
-            )
+            with setting.blamed():
+                share, method = (
+                    _with_known(bags, mechanism, known, rng)
+                    if times == 1 or noiseless(mechanism)
+                    else _repeated(bags, Repeated(mechanism, times), rng)
+                )
             if share is not None:
                 found.setdefault((known, times), []).append(share)
                 methods[known, times] = method
@@ -63,6 +81,11 @@ def knowing_more(beliefs: Beliefs, setting: Setting, plan: Plan) -> list[Knowing
         Knowing(setting, known, times, times * mechanism.epsilon, over_refits(shares), method)
         for ((known, times), shares), method in zip(found.items(), methods.values(), strict=True)
     ]
+
+
+def noiseless(mechanism: Mechanism) -> bool:
+    """Whether the count itself is released, so that a second release tells nothing."""
+    return isinstance(mechanism, NoisyCount) and math.isinf(mechanism.epsilon)
 
 
 def _with_known(
@@ -95,12 +118,13 @@ def _repeated(bags: Floats, repeated: Repeated, rng: np.random.Generator) -> tup
 class GivenBags:
     """The table's own bags beside random bags of the same sizes, for one mechanism."""
 
-    title: str
-    epsilon: float
-    given_plug_in: Interval
-    given_realised: Interval
-    random_plug_in: Interval
-    random_realised: Interval
+    given: Exposure
+    random: Exposure
+
+    @property
+    def title(self) -> str:
+        """The mechanism and its epsilon; bag sizes are the table's."""
+        return self.given.title
 
 
 @dataclass(frozen=True)
@@ -123,18 +147,20 @@ class BagFacts:
         return self.dispersion > 1 + 3 * self.dispersion_error
 
 
-def bag_facts(bags: NDArray[np.int64], labels: Labels, eta: Floats) -> BagFacts:
-    """Sizes, bags that label proportions give away whole, and whether labels move together."""
+def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats) -> BagFacts:
+    """Sizes, bags that label proportions give away whole, and whether labels move together.
+
+    The dispersion is the squared excess of ones over all bags as a share of its variance. A mean
+    of the bags' own shares would rest on the few bags whose labels are all but certain.
+    """
     sizes = np.bincount(bags)
     ones = np.bincount(bags, labels)
-    excess = ones - np.bincount(bags, eta)
-    variance = np.bincount(bags, eta * (1 - eta))
-    doubt = variance > 0
-    squares = excess[doubt] ** 2 / variance[doubt]
+    excess = np.asarray(ones - np.bincount(bags, eta), dtype=np.float64)
+    variance = np.bincount(bags, eta * (1 - eta)).astype(np.float64)
     with np.errstate(divide="ignore"):
         all_one = np.exp(np.bincount(bags, np.log(eta)))
         all_zero = np.exp(np.bincount(bags, np.log1p(-eta)))
-    error = float(squares.std(ddof=1)) / np.sqrt(squares.size) if squares.size > 1 else np.inf
+    share = over_bags(excess**2, variance) if variance.any() else Share(1.0, math.inf)
     return BagFacts(
         bags=sizes.size,
         smallest=int(sizes.min()),
@@ -143,56 +169,73 @@ def bag_facts(bags: NDArray[np.int64], labels: Labels, eta: Floats) -> BagFacts:
         of_one_record=int((sizes == 1).sum()),
         of_one_label=int(((ones == 0) | (ones == sizes)).sum()),
         expected_of_one_label=float((all_one + all_zero).sum()),
-        dispersion=float(squares.mean()) if squares.size else 1.0,
-        dispersion_error=float(error),
+        dispersion=share.value,
+        dispersion_error=share.standard_error,
     )
 
 
 def given_bags(
-    bags: NDArray[np.int64], labels: Labels, beliefs: Beliefs, plan: Plan
+    bags: NDArray[np.int64], labels: NDArray[np.integer], beliefs: Beliefs, plan: Plan
 ) -> list[GivenBags]:
     """Each mechanism that takes bags of any size, on the table's bags and on random ones."""
+    truth = labels.astype(np.int64)
+    sizes = np.unique(np.bincount(bags))
     found = []
-    for name in plan.mechanisms:
-        if name not in FAMILIES or name == "rr":
-            continue
-        family = FAMILIES[name]
-        for epsilon in (None,) if name == "llp" else plan.epsilons:
-            known: dict[str, Any] = {} if epsilon is None else {"epsilon": epsilon}
-            refits: dict[str, list[Share]] = {}
-            streams = np.random.SeedSequence([plan.seed, 6]).spawn(len(beliefs.etas))
-            for eta, stream in zip(beliefs.etas, streams, strict=True):
-                rng = np.random.default_rng(stream)
-                shuffled = rng.permutation(bags)
-                for kind, assigned in (("given", bags), ("random", shuffled)):
-                    pair = attack_unequal(assigned, labels, eta, family.make, known, rng)
-                    for number, share in zip(("plug_in", "realised"), pair, strict=True):
-                        refits.setdefault(f"{kind}_{number}", []).append(share)
-            title = family.short if epsilon is None else f"{family.short}, epsilon {epsilon:g}"
-            level = np.inf if epsilon is None else epsilon
-            intervals = {name: over_refits(shares) for name, shares in refits.items()}
-            found.append(GivenBags(title, float(level), **intervals))
+    for setting in of_any_size(plan.settings, [int(size) for size in sizes if size]):
+        own = Gathered(setting, plan.level, int(bags.max()) + 1)
+        random = Gathered(setting, plan.level, bags.size)
+        streams = np.random.SeedSequence([plan.seed, 6]).spawn(len(beliefs.etas))
+        for eta, stream in zip(beliefs.etas, streams, strict=True):
+            rng = np.random.default_rng(stream)
+            for _ in range(min(rounds_for(bags.size), MOST_IN_BAGS)):
+                # The table's bags are the same in every round, so that they are what rounds share;
+                # of random bags it is the records.
+                attacked, units, lengths = attack_unequal(bags, truth, eta, setting, rng)
+                own.add(attacked, bags[units[np.cumsum(lengths) - 1]], np.ones_like(lengths))
+                random.add(*attack_unequal(rng.permutation(bags), truth, eta, setting, rng))
+            own.end_refit()
+            random.end_refit()
+        found.append(GivenBags(own.exposure(), random.exposure()))
     return found
+
+
+def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[Setting]:
+    """Settings whose bag size can be chosen, once each, without it and in the largest of sizes."""
+    seen = set()
+    for setting in settings:
+        rest = tuple(one for one in setting.parameters if one[0] != "bag_size")
+        if len(rest) == len(setting.parameters) or (setting.family, rest) in seen:
+            continue
+        if setting.family.own and sizes[-1] > MOST_WITH_MATRIX:
+            continue
+        seen.add((setting.family, rest))
+        checked = True
+        for size in sizes if setting.family.own else ():
+            with setting.blamed():
+                mechanism = setting.family.made(dict(rest) | {"bag_size": size})
+                checked &= check_own(mechanism, f"{setting.family.short} (bags of {size})")
+        largest = setting.family.made(dict(rest) | {"bag_size": sizes[-1]})
+        yield replace(setting, mechanism=largest, parameters=rest, checked=checked)
 
 
 def attack_unequal(
     bags: NDArray[np.int64],
     labels: Labels,
     eta: Floats,
-    make: Any,
-    known: dict[str, Any],
+    setting: Setting,
     rng: np.random.Generator,
-) -> tuple[Share, Share]:
-    """Plug-in and realised advantage over bags of unequal size, size by size."""
+) -> tuple[list[Attacked], NDArray[np.int64], NDArray[np.int64]]:
+    """Bags of unequal size, size by size; the records of each, and how many there are."""
     order = np.argsort(bags, kind="stable")
     sizes = np.bincount(bags)
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
-    promised, gained = np.empty(sizes.size), np.empty(sizes.size)
-    for size in np.unique(sizes):
-        here = np.flatnonzero(sizes == size)
-        rows = order[starts[here][:, None] + np.arange(size)]
-        mechanism = make(bag_size=int(size), **known)
-        attacked = attack(eta[rows], labels[rows], mechanism, rng)
-        promised[here], gained[here] = attacked.promised, attacked.gain.sum(axis=1)
-    weights = sizes.astype(np.float64)
-    return over_bags(promised, weights), over_bags(gained, weights, unseen=1.0)
+    known: dict[str, Any] = dict(setting.parameters)
+    found, records, lengths = [], [], []
+    for size in np.unique(sizes[sizes > 0]):
+        rows = order[starts[sizes == size][:, None] + np.arange(size)]
+        with setting.blamed():
+            mechanism = setting.family.make(bag_size=int(size), **known)
+            found.append(attack(eta[rows], labels[rows], mechanism, rng))
+        records.append(rows.ravel())
+        lengths.append(np.full(len(rows), size))
+    return found, np.concatenate(records), np.concatenate(lengths)

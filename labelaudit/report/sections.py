@@ -6,23 +6,36 @@ import math
 from html import escape
 
 from labelaudit.report import charts
+from labelaudit.report.advice import Verdict
+from labelaudit.report.beliefs import (
+    CHANCE_FACTOR,
+    FOLDS,
+    LEAST_LEAN,
+    LEAST_MARGIN,
+    MOST_RATIO,
+)
+from labelaudit.report.exposure import SURE
 from labelaudit.report.html import epsilon, figure, interval, table
+from labelaudit.report.intervals import COVERAGE
 from labelaudit.report.report import Report
-from labelaudit.report.scenarios import Knowing
+from labelaudit.report.scenarios import MOST_WITH_MATES, MOST_WITH_MATRIX, Knowing
 from labelaudit.report.utility import MOST_ROWS
 
 INTERVALS = (
-    "Intervals are 95%, by bag. Each number is computed {rounds}. The error within a round comes"
-    " from how bags differ; the spread between rounds is added to it (Rubin's rule). They cover"
-    " {covered}. They do not cover another way of learning eta, and they hold for one setting at a"
-    " time."
+    "Intervals are {coverage:.0%}, by bag. Each number is computed {rounds}, and averaged. Its"
+    " error comes from how bags differ and from the records that all rounds share; {spread} They"
+    " cover {covered}. They do not cover another way of learning eta, and they hold for one setting"
+    " at a time."
 )
 REFITTED = {
     "rounds": "anew for every refit of eta, with other folds, other random bags and fresh noise",
-    "covered": "the records drawn, the bags, the noise and the split that eta was trained on",
+    "spread": "where refits differ by more, the spread between them is added (Rubin's rule).",
+    "covered": "the records drawn, the bags, the noise and the split that eta was trained on; the"
+    " one by eta leaves out that other records would have taught another eta",
 }
 READY_MADE = {
     "rounds": "several times, with other random bags and fresh noise",
+    "spread": "bags and noise average out.",
     "covered": "the records drawn, the bags and the noise, but not how eta was made",
 }
 
@@ -32,8 +45,8 @@ def eta(report: Report) -> str:
     calibration = report.beliefs.calibration
     how = (
         f"Eta was estimated {report.plan.refits} times by gradient boosting, cross-fitted over"
-        " five folds and calibrated on a fold of its own, so that no record's label has a part in"
-        " its own estimate."
+        f" {FOLDS} folds and calibrated on a fold of its own, so that no record's label has a part"
+        " in its own estimate."
         if report.beliefs.refitted
         else "Eta is the table's own column; it was not refitted, and the intervals do not include"
         " how it was made."
@@ -44,18 +57,34 @@ def eta(report: Report) -> str:
         f" is the probability of a positive label given them. {how}</p><p>Its AUC is"
         f" {calibration.auc:.3f} and its Brier score {calibration.brier:.4f}. The expected"
         f" calibration error is {calibration.error:.4f}; chance alone would give about"
-        f" {calibration.noise:.4f}. Spiegelhalter's ratio is {calibration.ratio:.1f}.</p>"
-        f"<p>{verdict}: an error of at most twice that, or no more than 0.01 above it, and a ratio"
-        " between -3 and 3, where a true eta gives a standard normal number.</p>"
+        f" {calibration.noise:.4f}. Spiegelhalter's ratio is {calibration.ratio:.1f}, and eta lies"
+        f" {abs(calibration.lean):.4f} too {'far from' if calibration.lean > 0 else 'near to'} 1/2"
+        f" on average.</p><p>{verdict}: {calibration_test()}</p>"
         '<div class="pair">'
         + figure(
             charts.reliability_chart(calibration),
             "Share of positive labels against eta, in groups of like size, with two standard"
-            " errors."
-            " Calibrated estimates lie on the diagonal.",
+            " errors. Calibrated estimates lie on the diagonal.",
         )
         + figure(charts.histogram_chart(report.histogram), "How many records have which eta.")
         + "</div></section>"
+    )
+
+
+def calibration_test() -> str:
+    """What an estimate of eta must pass, in words."""
+    return (
+        f"an error of at most {CHANCE_FACTOR:g} times what chance gives, or no more than"
+        f" {LEAST_MARGIN:g} above it; and a ratio between -{MOST_RATIO:g} and {MOST_RATIO:g}, where"
+        f" a true eta gives a standard normal number, or a distance of at most {LEAST_LEAN:g}."
+    )
+
+
+def verdict_cell(verdict: Verdict) -> str:
+    """The word, and why."""
+    return (
+        f'<span class="verdict {verdict.word.split()[0]}">{verdict.word}</span>'
+        f'<small class="why">{escape(verdict.why)}</small>'
     )
 
 
@@ -65,8 +94,7 @@ def attack(report: Report) -> str:
     rows = [
         (
             escape(one.exposure.title),
-            f'<span class="verdict {one.word.split()[0]}">{one.word}</span>'
-            f'<small class="why">{escape(one.why)}</small>',
+            verdict_cell(one),
             interval(one.exposure.plug_in, 4),
             interval(one.exposure.realised, 4),
             interval(one.exposure.difference, 4)
@@ -88,14 +116,16 @@ def attack(report: Report) -> str:
         "epsilon",
     )
     aim = "; the dashed line is the target" if target is not None else ""
-    said = INTERVALS.format(**(REFITTED if report.beliefs.refitted else READY_MADE))
+    kind = REFITTED if report.beliefs.refitted else READY_MADE
+    said = INTERVALS.format(coverage=COVERAGE, **kind)
     return (
         "<section><h2>The attack</h2><p>The additive advantage is the gain in the chance to guess a"
         " label right that the release gives. It is stated twice: as eta promises it, averaged"
         " exactly over releases where that can be done, and as the same attacker realised it on the"
         " true labels. |I| is by how much the log-odds of a record move; <em>revealed</em> is the"
         " share of records whose label the release proves. Epsilon is the guarantee that survives"
-        f" any side information.</p>{charts.legend([*report.verdicts])}"
+        " what an attacker knows besides, as long as labels are independent given that."
+        f"</p>{charts.legend([*report.verdicts])}"
         + figure(
             charts.advantage_chart(report.verdicts, target),
             f"Rings: by eta. Dots with intervals: on the true labels{aim}.",
@@ -115,12 +145,12 @@ def by_label(report: Report) -> str:
                 sure = "-"
             name = f"{escape(one.exposure.title)}, label {part.label}"
             rows.append((name, interval(part.gain, 4), sure))
-    head = ("setting and true label", "gain in accuracy", "known with 95% certainty")
+    head = ("setting and true label", "gain in accuracy", f"known with {SURE:.0%} certainty")
     return (
         "<section><h2>By true label</h2><p>The average hides the rarer label. A release may cost"
         " the attacker accuracy on one label while it wins more on the other. The last column is"
-        " the share of records whose true label the attacker is at least 95% sure of, before and"
-        f" after the release.</p><details><summary>{len(rows)}"
+        f" the share of records whose true label the attacker is at least {SURE:.0%} sure of,"
+        f" before and after the release.</p><details><summary>{len(rows)}"
         f" lines</summary>{table(head, rows)}</details></section>"
     )
 
@@ -133,19 +163,31 @@ def own_bags(report: Report) -> str:
     rows = [
         (
             escape(one.title),
-            interval(one.given_plug_in, 4),
-            interval(one.given_realised, 4),
-            interval(one.random_plug_in, 4),
-            interval(one.random_realised, 4),
+            verdict_cell(verdict),
+            interval(one.given.plug_in, 4),
+            interval(one.given.realised, 4),
+            interval(one.given.percentile, 2),
+            f"{one.given.revealed.value:.2%}",
+            interval(one.random.plug_in, 4),
+            interval(one.random.realised, 4),
         )
-        for one in report.given
+        for one, verdict in zip(report.given, report.in_bags, strict=True)
     ]
     head = (
         "mechanism",
-        "own bags, by eta",
-        "own bags, true labels",
-        "random bags, by eta",
-        "random bags, true labels",
+        "target",
+        "own, by eta",
+        "own, true labels",
+        f"own, |I| at {report.plan.level:g}",
+        "own, revealed",
+        "random, by eta",
+        "random, true labels",
+    )
+    learned = (
+        " Folds do not follow the bags: eta of a record is learned from labels of its bag-mates"
+        " among others, as by an attacker who has seen records of the same bags."
+        if report.beliefs.refitted
+        else ""
     )
     return (
         f"<section><h2>The table's own bags</h2><p>{facts.bags:,} bags of {facts.smallest:,} to"
@@ -154,12 +196,22 @@ def own_bags(report: Report) -> str:
         " labels are alike, so that proportions without noise give every one of them away; eta led"
         f" one to expect {facts.expected_of_one_label:,.1f}. The dispersion of labels within bags"
         f" is {facts.dispersion:.2f} (&plusmn; {2 * facts.dispersion_error:.2f}); 1 means"
-        " independent given eta.</p><p>Bags that are not drawn at random hold people who are"
-        " alike. Beside each number on the table's own bags stands the one on random bags of the"
-        " same sizes.</p>"
-        + (table(head, rows) if rows else "<p>No mechanism asked for takes bags of any size.</p>")
-        + "</section>"
+        f" independent given eta.{learned}</p><p>Bags that are not drawn at random hold people who"
+        " are alike. Beside each number on the table's own bags stands the one on random bags of"
+        " the same sizes. The target is judged on the table's own.</p>"
+        + (table(head, rows) if rows else "")
+        + f"<p>{_without_bags(report)}</p></section>"
     )
+
+
+def _without_bags(report: Report) -> str:
+    """Which mechanisms were not tried on the table's bags, and why."""
+    tried = {one.given.setting.family for one in report.given}
+    rest = dict.fromkeys(one.family for one in report.plan.settings if one.family not in tried)
+    large = f"bags above {MOST_WITH_MATRIX:,} are too large for its law"
+    why = {one: large if "bag_size" in one.parameters else "its bag size is fixed" for one in rest}
+    said = [f"{escape(one.short)} ({reason})" for one, reason in why.items()]
+    return f"Not tried on these bags: {', '.join(said)}." if said else ""
 
 
 def knowing(report: Report) -> str:
@@ -174,12 +226,23 @@ def knowing(report: Report) -> str:
         for one in report.knowing
     ]
     head = ("setting", "the attacker", "advantage", "epsilon that remains")
+    large = dict.fromkeys(
+        one.setting.title
+        for one in report.knowing
+        if one.setting.mechanism.bag_size > MOST_WITH_MATES
+    )
+    left_out = (
+        f" Bags above {MOST_WITH_MATES} are too large for known mates and for repeated noise, which"
+        f" were left out for {escape(', '.join(large))}."
+        if large
+        else ""
+    )
     return (
         "<section><h2>If the attacker knows more</h2><p>The same bags, but the labels of some"
         " bag-mates are known; or the same labels released several times with fresh noise. The"
         " advantage then grows; epsilon is unmoved by known mates and adds up over releases."
-        " Computed from eta for a sample of bags, for one setting of each"
-        f" mechanism.</p>{table(head, rows)}</section>"
+        f" Computed from eta for a sample of bags, for one setting of each mechanism.{left_out}</p>"
+        f"{table(head, rows)}</section>"
     )
 
 
@@ -201,7 +264,8 @@ def exposed(report: Report) -> str:
     return (
         "<section><h2>The most exposed records</h2><p>Row numbers (or the identifiers of the"
         " column that was named), with the additive advantage of each, averaged over the refits"
-        " and a random bag in each. Features and labels are not shown.</p>"
+        " and over random bags, the same ones for every record. Features and labels are not"
+        " shown.</p>"
         f'<div class="wide" tabindex="0"><table class="text"><tbody>{lists}</tbody></table></div>'
         "</section>"
     )
@@ -218,7 +282,6 @@ def utility(report: Report) -> str:
             interval(one.loss),
         )
         for one in report.utilities
-        if model is None or one.auc is not None or one.worth is None
     ]
     few = (
         f" The model saw at most {MOST_ROWS:,} of the records; with all of them every mechanism"

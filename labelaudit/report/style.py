@@ -8,7 +8,7 @@ STYLE = """
 * { box-sizing: border-box; }
 body { margin: 0; color: var(--ink); background: var(--ground); line-height: 1.55;
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { max-width: 68rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+main { max-width: 72rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; overflow-wrap: anywhere; }
 h2 { font-size: 1.3rem; margin: 2.4rem 0 0.6rem; }
 section > p, header > p, dd { max-width: 46rem; }
@@ -20,7 +20,7 @@ section > p, header > p, dd { max-width: 46rem; }
 .note, figcaption, caption { color: var(--soft); font-size: 0.9rem; text-align: left; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 table { border-collapse: collapse; font-size: 0.88rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.35rem 0.7rem; text-align: right; vertical-align: top;
+th, td { padding: 0.35rem 0.5rem; text-align: right; vertical-align: top;
   border-top: 1px solid var(--rule); }
 th[scope="row"] { text-align: left; font-weight: 600; white-space: nowrap; }
 thead th { border-top: 0; vertical-align: bottom; }

@@ -1,14 +1,14 @@
 """What a mechanism costs: how much of a clean label a released one is worth, and a model's AUC.
 
-With debiased proportions every record gets an unbiased label of its own, y_hat = k z - (k - 1) p,
-where z is its bag's proportion and p the mean of all others. A logistic model needs the labels
-through the sums of x y alone, so it learns from y_hat as it would from y, with more noise.
+A logistic model needs the labels through the sums of x y alone, so it learns from debiased labels
+as it would from clean ones, with more noise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -21,11 +21,12 @@ from scipy.stats import rankdata
 
 from labelaudit.checks import Floats
 from labelaudit.datasets import Table
-from labelaudit.mechanisms import Mechanism
 from labelaudit.report.beliefs import Say
 from labelaudit.report.intervals import Interval, Share, over_refits
 from labelaudit.report.plan import MOST_IN_BATCH
 from labelaudit.report.settings import Setting
+from labelaudit.report.trial import OwnFault
+from labelaudit.report.worth import debiased_labels, worth_of
 
 MOST_ROWS = 30_000
 MOST_LEVELS = 10
@@ -55,43 +56,6 @@ class Utility:
     def title(self) -> str:
         """The setting in short; clean labels have none."""
         return "clean labels" if self.setting is None else self.setting.title
-
-
-def debiased_labels(
-    labels: NDArray[Any], mechanism: Mechanism, rng: np.random.Generator
-) -> tuple[Floats, NDArray[np.int64]]:
-    """An unbiased label for each record of random bags, and the rows of these records.
-
-    >>> from labelaudit import LabelProportions
-    >>> rng = np.random.default_rng(0)
-    >>> found, rows = debiased_labels(np.array([0, 1, 1]), LabelProportions(1), rng)
-    >>> found[np.argsort(rows)].tolist()
-    [0.0, 1.0, 1.0]
-    """
-    k = mechanism.bag_size
-    n_bags = labels.size // k
-    if n_bags < 2:
-        raise ValueError(f"{labels.size} records make {n_bags} bags of {k}: there must be two")
-    rows = rng.permutation(labels.size)[: n_bags * k]
-    shares = mechanism.debias(mechanism.release(labels[rows].reshape(n_bags, k), rng))
-    # A bag's own share in the mean would bias its labels towards themselves.
-    others = (shares.sum() - shares) / (n_bags - 1)
-    return np.repeat(k * shares - (k - 1) * others, k), rows
-
-
-def worth_of(labels: NDArray[Any], mechanism: Mechanism, rng: np.random.Generator) -> float:
-    """Var(y) / E(y_hat - p)^2: the share of a clean label that a released one is worth.
-
-    In closed form it is 1 / (k + V / (p (1 - p))) with V the variance of the noise on a count.
-
-    >>> from labelaudit import LabelProportions
-    >>> labels = np.random.default_rng(0).integers(0, 2, 400_000)
-    >>> round(worth_of(labels, LabelProportions(4), np.random.default_rng(1)), 2)
-    0.25
-    """
-    found, rows = debiased_labels(labels, mechanism, rng)
-    truth = labels[rows]
-    return float(truth.var() / np.mean((found - truth.mean()) ** 2))
 
 
 def design(table: Table, rows: NDArray[np.int64]) -> Floats:
@@ -127,9 +91,11 @@ def measure_utility(
     """Clean labels first, then each setting; the network is trained for `focus` alone."""
     rng = np.random.default_rng([seed, 4])
     rows = spread_out(table.labels, rng)[:MOST_ROWS]
-    labels = table.labels[rows].astype(np.float64)
+    # Settings whose noise must be measured are compared on the same draws.
+    truth = table.labels[rows].astype(np.int64)
     worths: dict[Setting | None, float | None] = {None: 1.0}
-    worths |= {setting: _worth(labels, setting.mechanism, rng) for setting in settings}
+    worths |= {one: _worth(truth, one, np.random.default_rng([seed, 8])) for one in settings}
+    labels = truth.astype(np.float64)
     curves: dict[Setting | None, list[Curve]] = {}
     _, held, test = _parts(labels.size)
     if np.ptp(labels[test]) == 0:
@@ -175,10 +141,13 @@ def _utility(
     return Utility(setting, worth, auc, loss)
 
 
-def _worth(labels: Floats, mechanism: Mechanism, rng: np.random.Generator) -> float | None:
+def _worth(labels: NDArray[Any], setting: Setting, rng: np.random.Generator) -> float | None:
     try:
-        return worth_of(labels, mechanism, rng)
-    except (TypeError, ValueError):
+        with setting.blamed():
+            return worth_of(labels, setting.mechanism, rng)
+    except ValueError as error:
+        if isinstance(error, OwnFault) and not isinstance(error.__cause__, TypeError | ValueError):
+            raise
         # It cannot be debiased, or the rows make fewer than two of its bags.
         return None
 
@@ -220,7 +189,8 @@ def _seen(
 ) -> tuple[Floats, NDArray[np.int64]]:
     if setting is None:
         return labels, np.arange(labels.size)
-    return debiased_labels(labels, setting.mechanism, rng)
+    with setting.blamed():
+        return debiased_labels(labels.astype(np.int64), setting.mechanism, rng)
 
 
 def fit_logistic(matrix: Floats, sums: Floats, penalties: Sequence[float]) -> Floats:
@@ -288,7 +258,9 @@ def _network_curves(
 
     training, held, test = _parts(len(labels))
     both = slice(held.start, training.stop)
-    seen = SimpleNamespace(features=matrix[both, 1:].astype(np.float32), labels=labels[both])
+    seen = SimpleNamespace(
+        features=matrix[both, 1:].astype(np.float32), labels=labels[both].astype(np.int64)
+    )
     plan = Settings("small", learning_rate=3e-3, batch_size=MOST_IN_BATCH, epochs=20)
     seeds = np.random.SeedSequence([seed, 7]).generate_state(RUNS)
     found: dict[Setting | None, list[Curve]] = {}
@@ -296,7 +268,8 @@ def _network_curves(
         say(f"utility: the network on {'clean labels' if setting is None else setting.title}")
         mechanism = None if setting is None else setting.mechanism
         for run in seeds[: 1 if setting is None else RUNS]:
-            outcome = train(seen, mechanism, plan, seed=int(run), device="cpu")
+            with setting.blamed() if setting else nullcontext():
+                outcome = train(seen, mechanism, plan, seed=int(run), device="cpu")
             scores = outcome.predict(matrix[test, 1:].astype(np.float32))
             found.setdefault(setting, []).append(Curve.of(scores, labels[test]))
     return found

@@ -1,0 +1,74 @@
+"""Tables, beliefs, exposures and a mechanism for the tests of the audit."""
+
+import numpy as np
+import pandas as pd
+
+from labelaudit import report
+from labelaudit.cli import main
+from labelaudit.report import exposure
+from labelaudit.report.beliefs import Beliefs, calibration_of
+from labelaudit.report.intervals import Interval
+
+SECRET = "zebra-crossing-77"
+
+
+def some_rows(rows=600, seed=0):
+    """A table with numbers, categories, missing values, unequal bags and a known prior."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(rows)
+    kind = rng.choice(["plain", "other", SECRET], rows, p=[0.5, 0.3, 0.2])
+    eta = 1 / (1 + np.exp(-(1.2 * x - 0.8 + 0.7 * (kind == "other"))))
+    frame = pd.DataFrame({"x": np.where(rng.random(rows) < 0.05, np.nan, x), "kind": kind})
+    frame["day"] = np.minimum(rng.geometric(0.05, rows), 60)
+    frame["eta"] = eta
+    frame["bought"] = (rng.random(rows) < eta).astype(int)
+    return frame
+
+
+def write_shop(folder):
+    """The same as a csv file."""
+    path = folder / "shop.csv"
+    some_rows().to_csv(path, index=False)
+    return path
+
+
+def known_beliefs(eta, labels, refits=2):
+    etas = (np.asarray(eta, dtype=float),) * refits
+    return Beliefs(etas, False, calibration_of(etas, np.asarray(labels, dtype=np.uint8)))
+
+
+def exposed(setting, low, high, difference=0.0):
+    middle = Interval((low + high) / 2, (high - low) / 4, low, high)
+    gap = Interval(difference, 0.01, difference - 0.02, difference + 0.02)
+    return exposure.Exposure(setting, middle, middle, gap, middle, middle, (), "exact")
+
+
+GOOD = known_beliefs(some_rows(3000)["eta"], some_rows(3000)["bought"]).calibration
+BAD = known_beliefs(np.full(600, 0.9), some_rows()["bought"]).calibration
+RR, LLP = (
+    report.Plan(mechanisms=[name], bag_sizes=[8], epsilons=[2.0]).settings[0]
+    for name in ("rr", "llp")
+)
+
+MAJORITY = """
+import numpy as np
+from dataclasses import dataclass
+from labelaudit import CountChannel, Mechanism
+
+@dataclass(frozen=True)
+class Majority(Mechanism):
+    bag_size: int
+    epsilon: float
+    def channel(self):
+        ones = np.arange(self.bag_size + 1) > self.bag_size / 2
+        keep = 1 / (1 + np.exp(-self.epsilon))
+        return CountChannel(np.where(ones[:, None] == [False, True], keep, 1 - keep))
+    def likelihood(self, releases):
+        return self.channel().likelihood(releases)
+    def release(self, labels, rng):
+        return self.channel().release(labels, rng)
+"""
+
+
+def run(*arguments):
+    return main(["audit", *map(str, arguments)])

@@ -1,0 +1,229 @@
+"""The audit command, its refusals, the two files it writes, and chapter 14."""
+
+import json
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from audit_cases import SECRET, run, some_rows, write_shop
+from conftest import ROOT
+
+import labelaudit as la
+from labelaudit import plots, report
+from labelaudit.datasets import read_table
+from labelaudit.report import report as whole
+from labelaudit.report.families import FAMILIES
+from labelaudit.teach import check
+
+
+@pytest.fixture
+def csv(tmp_path):
+    return write_shop(tmp_path)
+
+
+def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
+    page = tmp_path / "report.html"
+    quick = ["--mechanisms", "rr", "llp", "--bag-sizes", 4, "--epsilons", 1, "--refits", 2]
+    assert run(csv, "--label", "bought", "--bag", "day", *quick, "--output", page) == 0
+    said = capsys.readouterr()
+    assert "eta: model 10 of 10" in said.err and str(page) in said.out
+    html = page.read_text()
+    numbers = json.loads(page.with_suffix(".json").read_text(), parse_constant=pytest.fail)
+    for text in (html, json.dumps(numbers)):
+        assert SECRET not in text
+    assert "<script" not in html and "src=" not in html and "href=" not in html
+    assert [one["setting"] for one in numbers["settings"]] == ["RR (epsilon 1)", "LLP (bags of 4)"]
+    for one in numbers["settings"]:
+        assert f"{one['realised']['value']:.4f}".lstrip("-") in html
+    assert numbers["settings"][1]["epsilon"] == "inf"
+    for one in numbers["advice"]:
+        assert {"setting", "verdict", "why", "own_bags"} <= set(one)
+        assert one["verdict"] in (None, "meets")
+    assert "releases looked ahead to" in html and "level of |I|" in html
+    assert numbers["data"]["rows"] == 600 and numbers["bags"]["bags"] > 10
+    assert len(numbers["most_exposed"]["RR (epsilon 1)"]) == 10
+    for title in ("Recommendation", "By true label", "own bags", "knows more", "does not promise"):
+        assert title in html
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_the_same_seed_gives_the_same_numbers(csv):
+    data = read_table(csv, label="bought", prior="eta")
+    plan = report.Plan(mechanisms=["rr", "laplace"], bag_sizes=[4], epsilons=[1.0], seed=5)
+    first, second = (json.loads(report.as_json(report.audit(data, plan))) for _ in range(2))
+    assert first.pop("seconds") is not None and second.pop("seconds") is not None
+    assert first == second
+
+
+BAD_ARGUMENTS = [
+    (["--label", "sold"], "has no column 'sold'; it has 'x'"),
+    (["--label", "kind"], "must have two values, not 3"),
+    (["--label", "one"], "must have two values, not 1"),
+    (
+        ["--label", "bought", "--features", "empty"],
+        "'empty' cannot be used: every value is missing",
+    ),
+    (["--label", "bought", "--features", "same"], "'same' cannot be used: it is constant"),
+    (["--label", "bought", "--features", "name"], "600 distinct texts name rows"),
+    (["--label", "bought", "--prior", "x"], "the prior 'x' is missing in row"),
+    (["--label", "bought", "--bag-sizes", "700"], "a bag size of 700 makes 0 bags of 600 rows"),
+    (["--label", "bought", "--bag-sizes", "0"], "bag size must be a whole number"),
+    (["--label", "bought", "--epsilons", "0"], "epsilon must be above 0"),
+    (["--label", "bought", "--target", "privacy=1"], "a target is one of additive"),
+    (["--label", "bought", "--target", "additive=0.7"], "must lie in [0, 0.5], not 0.7"),
+    (["--label", "bought", "--mechanisms", "dp"], "a mechanism is one of rr, llp"),
+    (["--label", "bought", "--utility", "forest"], "a utility model is one of none"),
+    (["--label", "bought", "--refits", "1"], "refits must be a whole number of at least 2"),
+    (["--label", "bought", "--target", "epsilon=inf"], "must be a finite number"),
+    (["--label", "bought", "--prior", "eta", "--features", "x"], "the place of --features"),
+    (["--label", "bought", "--prior", "eta", "--utility", "network"], "network needs features"),
+    (["--label", "bought", "--repeats", "0"], "repeats must be a whole number"),
+    (["--label", "bought", "--known", "-1"], "known must be a whole number"),
+    (["--label", "rare"], "the rarer label occurs 3 times"),
+    (["--label", "bought", "--prior", "certain"], "the prior of row 8 is 0 and its label 1"),
+    (["--label", "bought", "--bag", "same"], "the bag column has 1 different value; an interval"),
+    (
+        ["--label", "bought", "--utility", "network", "--bag-sizes", "600"],
+        "the network learns from bags of at most 512, not 600",
+    ),
+    (["--label", "bought", "--output", "nowhere/report.html"], "cannot write nowhere"),
+    (["--label", "bought", "--output", "report.pdf"], "must be an .html file"),
+]
+
+
+@pytest.mark.parametrize("arguments, message", BAD_ARGUMENTS, ids=[m for _, m in BAD_ARGUMENTS])
+def test_bad_input_is_one_line_before_any_training(
+    arguments, message, tmp_path, monkeypatch, capsys
+):
+    frame = some_rows()
+    frame["one"], frame["empty"], frame["same"] = 1, np.nan, 3
+    frame["name"] = [f"person {number}" for number in range(600)]
+    frame["rare"] = (np.arange(600) < 3).astype(int)
+    frame["certain"], frame.loc[7, "certain"] = frame["bought"] * 1.0, 1 - frame["bought"][7]
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(whole, "believe", lambda *a: pytest.fail("training began"))
+    assert run("shop.csv", *arguments) == 2
+    lines = [line for line in capsys.readouterr().err.splitlines() if "reading" not in line]
+    assert len(lines) == 1 and message in lines[0]
+
+
+def test_a_bag_that_is_too_large_is_refused_before_any_training(tmp_path):
+    frame = pd.DataFrame({"shop": np.r_[np.zeros(60_000), np.arange(1, 100)]})
+    frame["bought"] = np.arange(len(frame)) % 2
+    frame["eta"] = 0.5
+    frame.to_csv(tmp_path / "large.csv", index=False)
+    data = read_table(tmp_path / "large.csv", label="bought", prior="eta", bag="shop")
+    with pytest.raises(ValueError, match="has 60,000 records; an audit takes bags of at most"):
+        report.Plan().check_table(data)
+
+
+def test_a_file_that_is_not_what_its_name_says(csv, tmp_path, capsys):
+    wrong = tmp_path / "shop.parquet"
+    wrong.write_bytes(csv.read_bytes())
+    assert run(wrong, "--label", "bought", "--output", tmp_path / "r.html") == 2
+    assert "is not a parquet file" in capsys.readouterr().err
+
+
+def test_what_is_not_installed_is_named(csv, monkeypatch, capsys):
+    from labelaudit.report import command
+
+    monkeypatch.setattr(command, "find_spec", lambda name: None if name == "sklearn" else name)
+    assert run(csv, "--label", "bought") == 2
+    assert "needs scikit-learn: pip install 'labelaudit[train]'" in capsys.readouterr().err
+
+
+def test_ready_made_priors_need_neither_a_learner_nor_the_book(csv, tmp_path):
+    code = f"""
+import sys
+
+class Absent:
+    def find_spec(self, name, *rest):
+        if name in ("sklearn", "torch", "matplotlib", "IPython", "nbformat"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+from labelaudit.cli import main
+sys.exit(main(["audit", {str(csv)!r}, *sys.argv[1:]]))
+"""
+    arguments = ["--label", "bought", "--prior", "eta", "--bag-sizes", "4", "--output", "r.html"]
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "r.json").is_file() and "No model was trained" in (
+        tmp_path / "r.html"
+    ).read_text()
+
+
+def test_an_interrupted_audit_leaves_nothing_behind(csv, tmp_path):
+    call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    arguments = ["audit", str(csv), "--label", "bought", "--refits", "200", "--output", "r.html"]
+    audit = subprocess.Popen(
+        [sys.executable, "-c", call, *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    for line in audit.stderr:
+        if "eta: model 2 " in line:
+            audit.send_signal(signal.SIGINT)
+            break
+    assert audit.stderr.read().splitlines()[-1] == "labelaudit: interrupted"
+    assert audit.wait(60) == 130
+    assert [path.name for path in tmp_path.iterdir()] == ["shop.csv"]
+
+
+def test_colours_are_those_of_the_book():
+    for family in FAMILIES.values():
+        known = {"bag_size": 2, "epsilon": 1.0}
+        taken = ["epsilon"] if family.short == "RR" else ["bag_size", "epsilon"]
+        taken = ["bag_size"] if family.short == "LLP" else taken
+        look = plots.look(family.make(**{name: known[name] for name in taken}))
+        assert (look.name, look.colour) == (family.short, family.colour)
+
+
+# The chapter
+
+
+def test_the_smallest_bag_is_checked_by_another_road():
+    rng = np.random.default_rng(4)
+    eta = rng.uniform(0.1, 0.3, 400)
+    sizes = (
+        la.additive_advantage(
+            la.priors.Empirical(eta).partition(k, np.random.default_rng(9)), la.LabelProportions(k)
+        ).mean()
+        for k in range(1, 41)
+    )
+    right = next(k for k, value in enumerate(sizes, 1) if value <= 0.03)
+    assert 1 < right < 40
+    assert check("ex-audit-bag", right, eta=eta, seed=9).right
+    for wrong, hint in (
+        (right - 1, "still above"),
+        (right + 5, "already"),
+        (41, "1 to 40"),
+        (None, "is enough"),
+        (2.5, "whole number"),
+    ):
+        assert hint in check("ex-audit-bag", wrong, eta=eta, seed=9).hint
+    assert check("ex-audit-bag", None, eta=np.full(100, 0.5), seed=9).right
+
+
+def test_the_chapter_runs_on_a_readers_own_table(csv):
+    from labelaudit.book.checkout import Checkout
+    from labelaudit.book.contract import load_chapters
+    from labelaudit.book.runner import execute
+
+    checkout = Checkout(ROOT)
+    chapter = load_chapters(checkout.chapters_file)["14_audit"]
+    given = {"table": str(csv), "label": "bought", "bag": "day", "bag_sizes": [4]}
+    given |= {"features": ["x", "kind"], "target": "multiplicative", "target_value": 1.5}
+    values = chapter.resolve("smoke", given | {"mechanisms": ["rr", "llp"], "epsilons": [1.0]})
+    execution = execute(checkout, chapter, values, scale="smoke")
+    written = json.loads((execution.folder / "files" / "report.json").read_text())
+    assert written["data"]["file"] == "shop.csv" and written["bags"]["bags"] > 10
+    assert written["data"]["features"] == ["x", "kind"]
+    assert written["plan"]["target"] == {"kind": "multiplicative", "value": 1.5, "level": 0.98}
+    assert len(execution.facts["headlines"]) >= 3
+    costs = pd.read_csv(execution.folder / "files" / "utility.csv")
+    assert {"realised", "low", "high", "AUC low", "AUC high"} <= set(costs.columns)
+    assert pd.read_csv(execution.folder / "files" / "histogram.csv")["records"].sum() == 600

@@ -1,0 +1,293 @@
+"""A mechanism of one's own in the audit of a table."""
+
+import json
+
+import numpy as np
+import pytest
+from audit_cases import GOOD, MAJORITY, exposed, known_beliefs, run, some_rows, write_shop
+
+import labelaudit as la
+from labelaudit import report
+from labelaudit.datasets import read_table
+from labelaudit.report import advice
+from labelaudit.report.html import epsilon as epsilon_cell
+
+
+@pytest.fixture
+def csv(tmp_path):
+    return write_shop(tmp_path)
+
+
+def test_a_class_in_a_file_is_a_mechanism(tmp_path):
+    path = tmp_path / "majority.py"
+    path.write_text(MAJORITY)
+    plan = report.Plan(mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0])
+    assert [one.title for one in plan.settings] == [
+        "Majority (bags of 1, epsilon 1)",
+        "Majority (bags of 3, epsilon 1)",
+    ]
+    eta = np.linspace(0.1, 0.9, 9)
+    np.testing.assert_allclose(
+        la.additive_advantage(eta, plan.settings[0].mechanism),
+        la.additive_advantage(eta, la.RandomizedResponse(1.0)),
+        atol=1e-12,
+    )
+
+
+LIAR = """
+import numpy as np
+from labelaudit import CountChannel, Mechanism
+
+class Liar(Mechanism):
+    bag_size, epsilon = 1, 0.01
+    def likelihood(self, releases):
+        return np.asarray(releases)[:, None] == [0, 1]
+    def release(self, labels, rng):
+        return np.asarray(labels)[:, 0].astype(float)
+"""
+# Neither the likelihood nor the release betrays it, the channel does.
+HALF_LIAR = (
+    LIAR.replace("== [0, 1]", "* 0.0 + [1, 1]")
+    + """
+    def channel(self):
+        return CountChannel(np.eye(2))
+"""
+)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (LIAR, "Liar declares epsilon 0.01, but its likelihood shows none"),
+        (LIAR.replace("0.01", "0.0"), "Liar declares epsilon 0, but its likelihood shows none"),
+        (HALF_LIAR, "Liar declares epsilon 0.01, but its channel shows none"),
+        (LIAR.replace("0.01", "float('nan')"), "its epsilon is nan"),
+        (MAJORITY.replace("-self.epsilon)", "-9 * self.epsilon)"), "but its likelihood shows 9"),
+    ],
+)
+def test_a_false_epsilon_is_refused(tmp_path, text, message):
+    path = tmp_path / "liar.py"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        report.Plan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[1.0])
+
+
+# The release 2 says nothing, and any other gives the label away: too rare to show beforehand.
+SLIPS = """
+import numpy as np
+from labelaudit import Mechanism
+
+class Liar(Mechanism):
+    bag_size, epsilon = 1, 0.01
+    def likelihood(self, releases):
+        seen = np.asarray(releases)[:, None]
+        return 1.0 * ((seen == [0, 1]) | (seen == 2))
+    def release(self, labels, rng):
+        slip = rng.random(len(labels)) < 1e-2
+        slip[:100] = False
+        return np.where(slip, np.asarray(labels)[:, 0], 2.0)
+"""
+
+
+def test_an_attack_that_beats_epsilon_ends_the_audit(csv, tmp_path, capsys):
+    path = tmp_path / "slips.py"
+    path.write_text(SLIPS)
+    arguments = [csv, "--label", "bought", "--prior", "eta", "--mechanisms", path]
+    assert run(*arguments, "--output", tmp_path / "r.html") == 1
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "Liar declares epsilon 0.01, but the attack shows" in last
+
+
+def test_a_declared_epsilon_is_no_guarantee(tmp_path):
+    path = tmp_path / "majority.py"
+    path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
+    (setting,) = report.Plan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[0.1]).settings
+    assert not setting.checked
+    one = exposed(setting, 0.2, 0.3)
+    verdict = advice.judge(one, report.Target("epsilon", 1.0), GOOD)
+    assert (verdict.word, verdict.why) == ("cannot tell", "its epsilon is declared, not checked")
+    assert advice.judge(one, report.Target("additive", 0.1), GOOD).word == "misses"
+    assert "declared, not checked" in epsilon_cell(0.1, checked=False)
+
+
+def test_a_class_need_not_be_hashable(tmp_path):
+    path = tmp_path / "majority.py"
+    path.write_text(MAJORITY.replace("@dataclass(frozen=True)", "@dataclass"))
+    frame = some_rows()
+    plan = report.Plan(mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0], utility="none")
+    labels = frame["bought"].to_numpy(np.uint8)
+    found = report.expose(labels, known_beliefs(frame["eta"], labels), plan)
+    assert [one.setting.mechanism.bag_size for one in found] == [1, 3]
+
+
+def test_without_a_channel_the_promise_is_sampled(tmp_path):
+    path = tmp_path / "majority.py"
+    path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
+    frame = some_rows(3000)
+    plan = report.Plan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[2.0], utility="none")
+    (one,) = report.expose(
+        frame["bought"].to_numpy(np.uint8), known_beliefs(frame["eta"], frame["bought"]), plan
+    )
+    assert one.method == "by sampled releases"
+    channel = plan.settings[0].mechanism._law()
+    eta = frame["eta"].to_numpy()[: 3000 // 3 * 3].reshape(-1, 3)
+    exact = la.additive_advantage(eta, channel).mean()
+    assert one.plug_in.value == pytest.approx(exact, abs=4 * one.plug_in.standard_error)
+
+
+@pytest.mark.parametrize(
+    "name, text, message",
+    [
+        ("m.csv", "0.5,0.5\n0.5,0.6\n", r"row 1 sums to 1\.1"),
+        ("m.csv", "a,b\n0.5,0.5\n", "no matrix of numbers"),
+        ("m.py", "x = 1\n", "must hold one class"),
+        ("m.py", "x = 1 / 0\n", "cannot be run: ZeroDivisionError"),
+        ("m.py", MAJORITY.replace("self.epsilon))", "self.missing))"), "cannot be audited"),
+        ("m.py", MAJORITY.replace("epsilon: float", "epsilon: float\n    scale: float"), "scale"),
+        (
+            "m.py",
+            MAJORITY + "    def __post_init__(self):\n        {}['x']\n",
+            r"Majority\(bag_size=2, epsilon=0.5\) cannot be made: KeyError: 'x'",
+        ),
+        ("m.txt", "", "a mechanism is one of rr, llp"),
+    ],
+)
+def test_a_mechanism_that_cannot_be_audited_is_refused(tmp_path, name, text, message):
+    path = tmp_path / name
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        report.Plan(mechanisms=[str(path)])
+
+
+RESPONSE = """
+import numpy as np
+from labelaudit import CountChannel, Mechanism, RandomizedResponse
+
+class Mine(Mechanism):
+    bag_size, epsilon = 1, 1.0
+    def channel(self):
+        return RandomizedResponse(1.0).channel()
+    def likelihood(self, releases):
+        return RandomizedResponse(1.0).likelihood(releases)
+    def release(self, labels, rng):
+        return RandomizedResponse(1.0).release(labels, rng)
+"""
+RELEASE = "RandomizedResponse(1.0).release(labels, rng)"
+# Channel and likelihood say that nothing is released.
+SILENT = (
+    RESPONSE.replace("epsilon = 1, 1.0", "epsilon = 1, 0.0")
+    .replace("RandomizedResponse(1.0).channel()", "CountChannel(np.ones((2, 1)))")
+    .replace("RandomizedResponse(1.0).likelihood(releases)", "np.ones((len(releases), 2))")
+)
+
+
+def written(folder, text, name="mine.py"):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def test_an_honest_class_passes(tmp_path):
+    for text in (RESPONSE, SILENT.replace(RELEASE, "rng.integers(0, 3, len(labels))")):
+        (setting,) = report.Plan(mechanisms=[written(tmp_path, text)]).settings
+        assert setting.checked
+
+
+@pytest.mark.parametrize("kind", ["GeometricProportions", "LabelProportions", "NoRelease"])
+def test_classes_derived_from_ours_pass(tmp_path, kind):
+    text = f"import labelaudit as la\n\nclass Mine(la.{kind}):\n    pass\n"
+    plan = report.Plan(mechanisms=[written(tmp_path, text)], bag_sizes=[1, 40], epsilons=[0.3, 3])
+    assert all(setting.checked for setting in plan.settings)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (RESPONSE.replace(RELEASE, "labels[:, 0]"), "does not release what its channel says"),
+        (SILENT.replace(RELEASE, "labels[:, 0]"), "releases more than its likelihood tells"),
+        (
+            MAJORITY.replace("self.channel().release(labels, rng)", "labels[:, 0]"),
+            "does not release what its channel says",
+        ),
+        (
+            RESPONSE.replace(
+                "RandomizedResponse(1.0).channel()", "RandomizedResponse(0.5).channel()"
+            ),
+            "whose likelihood is that of no column",
+        ),
+    ],
+)
+def test_a_release_that_leaks_more_than_its_channel_is_refused(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        report.Plan(mechanisms=[written(tmp_path, text)], bag_sizes=[5], epsilons=[1.0])
+
+
+def test_of_ones_own_mechanism_a_contradiction_comes_before_its_guarantee(tmp_path):
+    (setting,) = report.Plan(mechanisms=[written(tmp_path, RESPONSE)]).settings
+    target = report.Target("additive", 0.4)
+    assert advice.judge(exposed(setting, 0.1, 0.2), target, GOOD).word == "meets"
+    assert advice.judge(exposed(setting, 0.1, 0.2, 0.05), target, GOOD).word == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    "channel, message",
+    [
+        ("self._missing", "its channel: AttributeError"),
+        ("1 / 0", "its channel: ZeroDivisionError"),
+        ("np.eye(2)", "its channel must be a CountChannel, not ndarray"),
+        ("CountChannel([[0.5, 0.6], [0.5, 0.5]])", "its channel: ValueError: the rows of matrix"),
+    ],
+)
+def test_a_faulty_channel_is_one_line(tmp_path, channel, message):
+    text = RESPONSE.replace("RandomizedResponse(1.0).channel()", channel)
+    with pytest.raises(ValueError, match=f"Mine cannot be audited: {message}"):
+        report.Plan(mechanisms=[written(tmp_path, text)])
+
+
+def test_every_release_sees_the_same_type_of_label(csv, tmp_path):
+    check = "        if labels.dtype != np.int64:\n            raise TypeError(labels.dtype)\n"
+    text = MAJORITY.replace("labels, rng):\n", f"labels, rng):\n{check}")
+    text += "    def debias(self, releases):\n        return np.asarray(releases)\n"
+    path = written(tmp_path, text)
+    arguments = ["--label", "bought", "--bag", "day", "--bag-sizes", 3, "--epsilons", 1]
+    page = tmp_path / "r.html"
+    assert run(csv, *arguments, "--refits", 2, "--mechanisms", path, "--output", page) == 0
+    # It can be made for any bag size, so it is tried on the table's bags as well.
+    numbers = json.loads(page.with_suffix(".json").read_text())
+    assert [one["given"]["setting"] for one in numbers["given_bags"]] == ["Majority (epsilon 1)"]
+    assert numbers["given_bags"][0]["given"]["verdict"] in ("meets", "misses", "cannot tell")
+    assert "In the table's own bags" in numbers["summary"]
+    assert "revealed" in page.read_text()
+
+
+def test_a_mechanism_that_fails_under_way_is_one_line(csv, tmp_path, capsys):
+    fault = "        len(labels) == 600 and {}['x']\n"
+    text = RESPONSE.replace("labels, rng):\n", f"labels, rng):\n{fault}")
+    arguments = ["--label", "bought", "--prior", "eta", "--mechanisms", written(tmp_path, text)]
+    assert run(csv, *arguments, "--output", tmp_path / "r.html") == 1
+    assert capsys.readouterr().err.splitlines()[-1].endswith("Mine failed: KeyError: 'x'")
+
+
+def test_mechanisms_of_one_name_are_told_apart(tmp_path, csv):
+    paths = [written(tmp_path / folder, RESPONSE, "mine.py") for folder in ("one", "two")]
+    plan = report.Plan(mechanisms=paths, utility="none")
+    assert [one.title for one in plan.settings] == paths
+    data = read_table(csv, label="bought", prior="eta")
+    audit = report.audit(data, plan)
+    assert list(audit.exposed) == paths
+    first, second = json.loads(report.as_json(audit))["advice"]
+    assert first["family"] != second["family"]
+
+
+def test_files_of_one_stem_are_modules_of_their_own(tmp_path):
+    other = RESPONSE.replace("1.0", "2.0")
+    paths = [written(tmp_path / "one", RESPONSE), written(tmp_path / "two", other)]
+    kinds = [type(one.mechanism) for one in report.Plan(mechanisms=paths).settings]
+    assert [kind.epsilon for kind in kinds] == [1.0, 2.0]
+    assert kinds[0].__module__ != kinds[1].__module__
+
+
+def test_a_file_that_ends_the_program_does_not(tmp_path):
+    with pytest.raises(ValueError, match="cannot be run: SystemExit: 3"):
+        report.Plan(mechanisms=[written(tmp_path, "import sys\nsys.exit(3)\n")])

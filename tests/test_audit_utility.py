@@ -1,0 +1,149 @@
+"""What a mechanism costs in the audit of a table."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from audit_cases import some_rows, write_shop
+
+import labelaudit as la
+from labelaudit import report
+from labelaudit.datasets import read_table
+from labelaudit.report import utility
+from labelaudit.report.intervals import Share
+
+
+@pytest.fixture
+def csv(tmp_path):
+    return write_shop(tmp_path)
+
+
+def test_debiased_labels_are_unbiased_and_in_other_bags_each_time():
+    labels = np.array([0.0] * 9 + [1.0] * 3)
+    mechanism = la.LabelProportions(3)
+    rng = np.random.default_rng(0)
+    total, bags = np.zeros(12), set()
+    for _ in range(8000):
+        found, rows = utility.debiased_labels(labels, mechanism, rng)
+        assert sorted(rows) == list(range(12))
+        bags.add(tuple(rows[:3]))
+        total[rows] += found
+    assert len(bags) > 1000
+    # A mean over all bags, the record's own among them, would be 0.14 too low on the ones.
+    np.testing.assert_allclose(total / 8000, labels, atol=0.06)
+
+
+def test_runs_on_proportions_differ_by_their_bags(csv):
+    data = read_table(csv, label="bought", features=["x", "kind"])
+    plan = report.Plan(mechanisms=["llp"], bag_sizes=[8])
+    _, one = report.measure_utility(data, plan.settings, "logistic", 0)
+    _, other = report.measure_utility(data, plan.settings, "logistic", 1)
+    assert one.auc.value != other.auc.value
+    rows, labels = utility.design(data, np.arange(600)), data.labels.astype(float)
+    curves = utility._logistic_curves(rows, labels, plan.settings, np.random.default_rng(0))
+    assert len({curve.share.value for curve in curves[plan.settings[0]]}) > 1
+
+
+def test_rare_labels_and_huge_bags_leave_a_number_out(tmp_path):
+    frame = some_rows(3000).drop(columns=["eta", "day"])
+    frame["bought"] = (np.arange(3000) < 24).astype(int)
+    path = tmp_path / "rare.csv"
+    frame.to_csv(path, index=False)
+    data = read_table(path, label="bought")
+    plan = report.Plan(mechanisms=["llp"], bag_sizes=[2, 300, 2000])
+    clean, small, large, huge = report.measure_utility(data, plan.settings, "logistic", 0)
+    assert 0 < clean.auc.value < 1 and math.isfinite(small.auc.value)
+    assert large.worth is not None and large.auc is None
+    assert huge.worth is None and huge.auc is None
+    alone = replace(data, labels=(np.arange(3000) == 7).astype(np.uint8))
+    for one in report.measure_utility(alone, plan.settings, "logistic", 0):
+        assert one.auc is None or math.isfinite(one.auc.value)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_stretch_of_rows_has_its_share_of_ones(seed):
+    labels = (np.arange(1000) < 40).astype(np.uint8)
+    order = utility.spread_out(labels, np.random.default_rng(seed))
+    assert sorted(order) == list(range(1000))
+    for start in range(0, 1000, 250):
+        assert labels[order][start : start + 250].sum() in (9, 10, 11)
+
+
+def test_logistic_model_agrees_with_scikit_learn():
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(0)
+    matrix = np.column_stack([np.ones(3000), rng.standard_normal((3000, 4))])
+    labels = (rng.random(3000) < 1 / (1 + np.exp(-(matrix @ [-1, 1, 0.5, 0, -2])))).astype(float)
+    sums = (matrix.T @ labels / 3000)[:, None]
+    ours = utility.fit_logistic(matrix, sums, [0.01])[0, :, 0]
+    peer = LogisticRegression(C=1 / (0.01 * 3000), tol=1e-10, max_iter=500)
+    peer.fit(matrix[:, 1:], labels)
+    np.testing.assert_allclose(ours[1:], peer.coef_[0], atol=2e-3)
+    assert ours[0] == pytest.approx(peer.intercept_[0], abs=2e-3)
+
+
+@pytest.mark.parametrize(
+    "mechanism, noise",
+    [
+        (la.RandomizedResponse(1.0), math.exp(1) / math.expm1(1) ** 2),
+        (la.LaplaceProportions(4, 1.0), 2.0),
+        (la.LabelProportions(4), 0.0),
+    ],
+)
+def test_worth_in_closed_form(mechanism, noise):
+    labels = (np.random.default_rng(0).random(200_000) < 0.3).astype(float)
+    expected = 1 / (mechanism.bag_size + noise / (0.3 * 0.7))
+    found = utility.worth_of(labels, mechanism, np.random.default_rng(1))
+    assert found == pytest.approx(expected, rel=0.03)
+
+
+def test_noise_is_compared_without_chance():
+    """In large bags most of the cost is the bag's own, and an estimate would mix settings up."""
+    labels = np.repeat([0, 1], [700, 300])
+    rng = np.random.default_rng(0)
+    assert utility.worth_of(labels, la.LabelProportions(7), rng) == pytest.approx(1 / 7, rel=1e-12)
+    for kind in (la.GeometricProportions, la.LaplaceProportions):
+        worths = [utility.worth_of(labels, kind(32, e), rng) for e in (0.25, 0.5, 1, 2, 4, 8)]
+        assert (np.diff(worths) > 0).all() and worths[-1] < 1 / 32
+
+
+class Drawn(la.GeometricProportions):
+    """The same noise, but nobody knows its variance."""
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_noise_in_closed_form_is_that_of_the_releases(epsilon):
+    labels = (np.random.default_rng(0).random(200_000) < 0.1).astype(int)
+    rng = np.random.default_rng(1)
+    exact = utility.worth_of(labels, la.GeometricProportions(4, epsilon), rng)
+    # The variance of 50,000 bags is within 4% but once in ten thousand seeds.
+    assert utility.worth_of(labels, Drawn(4, epsilon), rng) == pytest.approx(exact, rel=0.04)
+
+
+def test_area_under_the_curve_and_its_error():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 2, 500)
+    scores = np.round(labels + rng.standard_normal(500), 1)
+    curve = utility.Curve.of(scores, labels)
+    assert curve.share.value == pytest.approx(roc_auc_score(labels, scores))
+    draws = []
+    for _ in range(300):
+        rows = rng.integers(0, 500, 500)
+        draws.append(roc_auc_score(labels[rows], scores[rows]))
+    assert curve.share.standard_error == pytest.approx(np.std(draws), rel=0.2)
+    assert (curve - curve).share == Share(0.0, 0.0)
+
+
+def test_the_network_is_trained_for_the_settings_in_focus(csv):
+    pytest.importorskip("torch")
+    data = read_table(csv, label="bought", features=["x", "kind"])
+    plan = report.Plan(mechanisms=["rr"], epsilons=[1.0, 4.0])
+    first, second = plan.settings
+    rows = report.measure_utility(data, plan.settings, "network", 0, focus=[second])
+    found = {one.setting: one for one in rows}
+    assert found[first].auc is None and found[first].worth < found[second].worth < 1
+    assert 0.5 < found[second].auc.value < 1 and found[None].loss.value == 0
