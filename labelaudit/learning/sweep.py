@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 Configuration = dict[str, Any]
-Work = Callable[[Dataset, Configuration], dict[str, Any]]
+Work = Callable[..., dict[str, Any]]
 
 # Seconds for a row and an epoch on one core of a laptop, for want of runs in the store.
 GUESSED_SECONDS = 3e-5
