@@ -179,7 +179,7 @@ def test_colours_are_those_of_the_book():
         taken = ["epsilon"] if family.short == "RR" else ["bag_size", "epsilon"]
         taken = ["bag_size"] if family.short == "LLP" else taken
         look = plots.look(family.make(**{name: known[name] for name in taken}))
-        assert (look.name, look.colour) == (family.short, family.colour)
+        assert (look.name, look.colour, look.marker) == (family.short, family.colour, family.marker)
 
 
 # The chapter

@@ -121,8 +121,9 @@ def three_rows(found: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
     for (name, _), panel in found.items():
         top, middle, bottom = axes[:, names.index(name)]
         some = slice(None, None, -(-len(panel.bags) // SCATTERED))
-        colour = plots.look(panel.mechanism).colour
-        plots.scatter(top, panel.bags[some, 0], panel.posterior[some], colour, s=7)
+        one = plots.look(panel.mechanism)
+        after = panel.posterior[some]
+        plots.scatter(top, panel.bags[some, 0], after, one.colour, marker=one.marker, s=9)
         plots.exact_cdf(middle, points, panel.law(points), panel.mechanism)
         quantiles = np.quantile(panel.additive, shares, method="inverted_cdf")
         plots.curve(bottom, quantiles, shares, panel.mechanism)

@@ -12,6 +12,13 @@ from labelaudit.report.utility import Utility
 
 Points = Sequence[tuple[float, float]]
 INK, PALE = "#1a1a1a", "#d8dbe0"
+# Outlines of the markers, around their place: in grey a mechanism is known by its shape.
+SHAPES = {
+    "s": "-4,-4 4,-4 4,4 -4,4",
+    "^": "0,-5 5,4 -5,4",
+    "D": "0,-5.4 5.4,0 0,5.4 -5.4,0",
+    "v": "0,5 5,-4 -5,-4",
+}
 
 
 class Frame:
@@ -55,14 +62,22 @@ class Frame:
         )
 
     def dot(
-        self, x: float, y: float, colour: str, *, hollow: bool = False, title: str = ""
+        self,
+        x: float,
+        y: float,
+        colour: str,
+        *,
+        marker: str = "o",
+        hollow: bool = False,
+        title: str = "",
     ) -> None:
         """A marker, with a tooltip."""
-        fill = "white" if hollow else colour
         said = f"<title>{escape(title)}</title>" if title else ""
+        place = f"translate({self.across(x):.1f} {self.up(y):.1f})"
+        fill = "white" if hollow else colour
         self.parts.append(
-            f'<circle cx="{self.across(x):.1f}" cy="{self.up(y):.1f}" r="4" fill="{fill}"'
-            f' stroke="{colour}" stroke-width="1.6">{said}</circle>'
+            f'<g transform="{place}" fill="{fill}" stroke="{colour}" stroke-width="1.6">'
+            f"{said}{shape(marker)}</g>"
         )
 
     def bar(self, x: tuple[float, float], top: float, colour: str) -> None:
@@ -110,6 +125,15 @@ class Frame:
         )
 
 
+def shape(marker: str) -> str:
+    """The outline of a marker around the origin.
+
+    >>> shape("o"), shape("^")
+    ('<circle r="4"/>', '<polygon points="0,-5 5,4 -5,4"/>')
+    """
+    return f'<polygon points="{SHAPES[marker]}"/>' if marker in SHAPES else '<circle r="4"/>'
+
+
 def ticks(low: float, high: float, about: int = 5) -> list[float]:
     """Round numbers between two ends.
 
@@ -152,7 +176,7 @@ def histogram_chart(counts: Sequence[int]) -> str:
 
 
 def advantage_chart(verdicts: Sequence[Verdict], target: float | None) -> str:
-    """A line for each setting: the plug-in as a ring, the realised advantage with its interval."""
+    """A line for each setting: the plug-in hollow, the realised advantage with its interval."""
     exposures = [verdict.exposure for verdict in verdicts]
     highest = max(max(one.realised.high, one.plug_in.high) for one in exposures)
     lowest = min(0.0, *(one.realised.low for one in exposures))
@@ -165,14 +189,16 @@ def advantage_chart(verdicts: Sequence[Verdict], target: float | None) -> str:
     if target is not None:
         frame.line([(target, 0), (target, rows)], "#a8320a", width=1.6, dashes="6 3")
     for place, exposure in enumerate(exposures):
-        y, colour = place + 0.5, exposure.setting.family.colour
+        y, family = place + 0.5, exposure.setting.family
+        colour, marker = family.colour, family.marker
         frame.text(frame.left - 8, frame.up(y) + 4, exposure.title, "end", 11)
         frame.line([(exposure.realised.low, y), (exposure.realised.high, y)], colour, width=2)
-        frame.dot(exposure.realised.value, y, colour, title=f"realised {exposure.realised}")
-        frame.dot(exposure.plug_in.value, y, colour, hollow=True, title=f"eta {exposure.plug_in}")
+        done, promised = exposure.realised, exposure.plug_in
+        frame.dot(done.value, y, colour, marker=marker, title=f"realised {done}")
+        frame.dot(promised.value, y, colour, marker=marker, hollow=True, title=f"eta {promised}")
     return frame.svg(
-        "Additive advantage of every setting: a ring for what the estimate of eta promises, a dot"
-        " with its 95% interval for what the attack gained on the true labels."
+        "Additive advantage of every setting: a hollow marker for what the estimate of eta"
+        " promises, a full one with its 95% interval for what the attack gained on the true labels."
     )
 
 
@@ -195,10 +221,12 @@ def trade_off_chart(verdicts: Sequence[Verdict], utilities: Sequence[Utility]) -
     frame.axes("realised additive advantage", "AUC")
     frame.line([(left, clean.value), (right, clean.value)], INK, width=1.2, dashes="6 3")
     for exposure, area in pairs:
-        x, colour = exposure.realised, exposure.setting.family.colour
+        x, family = exposure.realised, exposure.setting.family
+        colour = family.colour
         frame.line([(x.low, area.value), (x.high, area.value)], colour, width=1)
         frame.line([(x.value, area.low), (x.value, area.high)], colour, width=1)
-        frame.dot(x.value, area.value, colour, title=f"{exposure.title}: AUC {area}")
+        said = f"{exposure.title}: AUC {area}"
+        frame.dot(x.value, area.value, colour, marker=family.marker, title=said)
     return frame.svg(
         "Area under the ROC curve of a model trained on each release, against the advantage that"
         " the release gives an attacker; the dashed line is the model trained on clean labels."
@@ -206,10 +234,11 @@ def trade_off_chart(verdicts: Sequence[Verdict], utilities: Sequence[Utility]) -
 
 
 def legend(verdicts: Sequence[Verdict]) -> str:
-    """The colours and what they stand for."""
+    """The markers and what they stand for."""
     families = dict.fromkeys(verdict.exposure.setting.family for verdict in verdicts)
     items = "".join(
-        f'<li><span class="swatch" style="background:{one.colour}"></span>{escape(one.short)}</li>'
+        f'<li><svg class="swatch" viewBox="-7 -7 14 14" fill="{one.colour}" aria-hidden="true">'
+        f"{shape(one.marker)}</svg>{escape(one.short)}</li>"
         for one in families
     )
     return f'<ul class="legend">{items}</ul>'

@@ -27,12 +27,13 @@ Maker = Callable[..., Mechanism]
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of mechanism: its full and its short name, its colour, how to make it."""
+    """A kind of mechanism: its full and its short name, its colour, how to make it, its marker."""
 
     name: str
     short: str
     colour: str
     make: Maker
+    marker: str = "v"
 
     @property
     def own(self) -> bool:
@@ -65,12 +66,12 @@ class Family:
             ) from None
 
 
-# The colours are those of every figure in the book.
+# Colours and markers are those of every figure in the book.
 FAMILIES = {
-    "rr": Family("randomized response", "RR", "#555555", RandomizedResponse),
-    "llp": Family("label proportions", "LLP", "#0072B2", LabelProportions),
-    "geometric": Family("geometric noise", "LLP+Geom", "#E69F00", GeometricProportions),
-    "laplace": Family("Laplace noise", "LLP+Lap", "#009E73", LaplaceProportions),
+    "rr": Family("randomized response", "RR", "#555555", RandomizedResponse, "s"),
+    "llp": Family("label proportions", "LLP", "#0072B2", LabelProportions, "o"),
+    "geometric": Family("geometric noise", "LLP+Geom", "#E69F00", GeometricProportions, "^"),
+    "laplace": Family("Laplace noise", "LLP+Lap", "#009E73", LaplaceProportions, "D"),
 }
 OWN_COLOUR = "#CC79A7"
 

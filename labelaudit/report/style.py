@@ -36,8 +36,8 @@ figure svg { width: 100%; height: auto; background: #ffffff; border-radius: 0.3r
   display: block; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
 .legend { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: 0.3rem 1.2rem; }
-.swatch { display: inline-block; width: 1.6em; height: 0.9em; margin-right: 0.4em;
-  border: 1px solid var(--rule); border-radius: 0.2em; vertical-align: -0.05em;
+.swatch { display: inline-block; width: 1em; height: 1em; margin-right: 0.4em;
+  vertical-align: -0.15em;
   print-color-adjust: exact; }
 details summary { cursor: pointer; color: var(--soft); }
 dt { font-weight: 600; } dd { margin: 0 0 0.7rem; }
