@@ -17,7 +17,7 @@ from labelaudit.report.plan import Plan, Target
 from labelaudit.report.records import most_exposed
 from labelaudit.report.report import Report, as_json, audit
 from labelaudit.report.scenarios import bag_facts, given_bags, knowing_more
-from labelaudit.report.sections import calibration_test
+from labelaudit.report.sections import calibration_ratio_said, calibration_test
 from labelaudit.report.utility import measure_utility
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "audit",
     "bag_facts",
     "believe",
+    "calibration_ratio_said",
     "calibration_test",
     "expose",
     "given_bags",

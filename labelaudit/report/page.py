@@ -6,7 +6,6 @@ from html import escape
 from importlib import metadata
 
 from labelaudit.report import sections
-from labelaudit.report.beliefs import MOST_RATIO
 from labelaudit.report.exposure import MOST_RECORDS, rounds_for
 from labelaudit.report.html import table as as_table
 from labelaudit.report.report import Report
@@ -85,9 +84,9 @@ def _warnings(report: Report) -> str:
     if calibration.fails:
         found.append(
             f"The estimate of eta is not calibrated: its error is {calibration.error:.3f}, where"
-            f" chance alone would give {calibration.noise:.3f}, and Spiegelhalter's ratio is"
-            f" {calibration.ratio:.1f}, where chance stays within {MOST_RATIO:g}. Whatever rests on"
-            " eta is not to be relied on, and no setting is recommended but by its guarantee."
+            f" chance alone would give {calibration.noise:.3f}."
+            f" {sections.calibration_ratio_said(report.beliefs)} Whatever rests on eta is not to be relied"
+            " on, and no setting is recommended but by its guarantee."
         )
     doubtful = [one.exposure.title for one in report.verdicts if one.exposure.contradicted]
     if doubtful:

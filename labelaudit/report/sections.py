@@ -13,6 +13,7 @@ from labelaudit.report.beliefs import (
     LEAST_LEAN,
     LEAST_MARGIN,
     MOST_RATIO,
+    Beliefs,
 )
 from labelaudit.report.exposure import SURE
 from labelaudit.report.html import epsilon, figure, interval, table
@@ -57,9 +58,8 @@ def eta(report: Report) -> str:
         f" is the probability of a positive label given them. {how}</p><p>Its AUC is"
         f" {calibration.auc:.3f} and its Brier score {calibration.brier:.4f}. The expected"
         f" calibration error is {calibration.error:.4f}; chance alone would give about"
-        f" {calibration.noise:.4f}. Spiegelhalter's ratio is {calibration.ratio:.1f}, and eta lies"
-        f" {abs(calibration.lean):.4f} too {'far from' if calibration.lean > 0 else 'near to'} 1/2"
-        f" on average.</p><p>{verdict}: {calibration_test()}</p>"
+        f" {calibration.noise:.4f}. {calibration_ratio_said(report.beliefs)}</p>"
+        f"<p>{verdict}: {calibration_test(report.beliefs.refitted)}</p>"
         '<div class="pair">'
         + figure(
             charts.reliability_chart(calibration),
@@ -71,12 +71,31 @@ def eta(report: Report) -> str:
     )
 
 
-def calibration_test() -> str:
-    """What an estimate of eta must pass, in words."""
+def calibration_ratio_said(beliefs: Beliefs) -> str:
+    """What Spiegelhalter's ratio tells of a ready-made eta, and why it tells nothing of another."""
+    if beliefs.refitted:
+        return (
+            "Spiegelhalter's ratio is not asked: each fold was scaled on the labels of another,"
+            " which pulls the ratio over all folds to 0 whatever eta is worth."
+        )
+    ratio, lean = beliefs.calibration.ratio, beliefs.calibration.lean
     return (
+        f"Spiegelhalter's ratio is {ratio:.1f}, and eta lies {abs(lean):.4f} too"
+        f" {'far from' if lean > 0 else 'near to'} 1/2 on average."
+    )
+
+
+def calibration_test(refitted: bool) -> str:
+    """What an estimate of eta must pass, in words."""
+    error = (
         f"an error of at most {CHANCE_FACTOR:g} times what chance gives, or no more than"
-        f" {LEAST_MARGIN:g} above it; and a ratio between -{MOST_RATIO:g} and {MOST_RATIO:g}, where"
-        f" a true eta gives a standard normal number, or a distance of at most {LEAST_LEAN:g}."
+        f" {LEAST_MARGIN:g} above it"
+    )
+    if refitted:
+        return f"{error}."
+    return (
+        f"{error}; and a ratio between -{MOST_RATIO:g} and {MOST_RATIO:g}, where a true eta gives a"
+        f" standard normal number, or a distance of at most {LEAST_LEAN:g}."
     )
 
 
