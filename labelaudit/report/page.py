@@ -85,8 +85,8 @@ def _warnings(report: Report) -> str:
         found.append(
             f"The estimate of eta is not calibrated: its error is {calibration.error:.3f}, where"
             f" chance alone would give {calibration.noise:.3f}."
-            f" {sections.calibration_ratio_said(report.beliefs)} Whatever rests on eta is not to be relied"
-            " on, and no setting is recommended but by its guarantee."
+            f" {sections.calibration_ratio_said(report.beliefs)} Whatever rests on eta is not to be"
+            " relied on, and no setting is recommended but by its guarantee."
         )
     doubtful = [one.exposure.title for one in report.verdicts if one.exposure.contradicted]
     if doubtful:
