@@ -103,6 +103,12 @@ def test_no_raw_directives(site):
         assert not found, f"{path.relative_to(site)} shows {found and found.group()!r}"
 
 
+def test_no_page_shows_a_warning_or_an_error(site):
+    for path in pages(site):
+        shown = parsed(path).select(".cell_output .stderr, .cell_output .traceback")
+        assert [one.get_text()[:200] for one in shown] == [], path.name
+
+
 def test_links_lead_somewhere(site):
     for path in pages(site):
         for link in parsed(path).select("a[href]"):
