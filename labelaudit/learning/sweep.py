@@ -76,7 +76,9 @@ def train_once(
     from labelaudit.learning.training import Settings, train
 
     started = time.process_time()
-    name = key(configuration, data.fingerprint)
+    checkpoint = None
+    if checkpoints is not None:
+        checkpoint = _checkpoint(checkpoints, key(configuration, data.fingerprint))
     with warnings.catch_warnings():
         # That a run diverged is part of its result.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -86,7 +88,7 @@ def train_once(
             Settings(**configuration["settings"]),
             seed=configuration["seed"],
             test=data.test,
-            checkpoint=None if checkpoints is None else _checkpoint(checkpoints, name),
+            checkpoint=checkpoint,
         )
     measured = {name: getattr(outcome, name) for name in MEASURED}
     return measured | {"cpu_seconds": time.process_time() - started}
