@@ -13,9 +13,10 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from labelaudit.datasets import Dataset
-from labelaudit.learning import selection, sweep
-from labelaudit.learning.grid import SCALES, Grid
-from labelaudit.learning.store import Record, Store
+from labelaudit.learning import sweep
+from labelaudit.learning.sweep import selection
+from labelaudit.learning.sweep.grid import SCALES, Grid
+from labelaudit.learning.sweep.store import Record, Store
 
 # All 220 settings of the paper with one learning rate, nine times over: 1,980 runs.
 EMPTY = replace(

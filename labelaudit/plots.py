@@ -238,8 +238,8 @@ def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
         axes.annotate("", (right, 1 - share), (right, 1.0), arrowprops=ends, annotation_clip=False)
     # A curve that ends low leaves room above it, one that ends high leaves room below.
     axes.annotate(
-        f"{share:.2%} at infinity",
-        (right, 1 - share / 2 if share > 0.3 else 0.4),
+        f"{share:.2%}\nat infinity",
+        (right, 1 - share / 2 if share > 0.4 else 0.4),
         (-6, 0),
         textcoords="offset points",
         ha="right",

@@ -204,7 +204,8 @@ def test_a_perfect_attack_and_a_single_class_have_errors():
     assert certain.plug_in.value == pytest.approx(0.5)
     single = compare(np.full(50, 0.4), np.zeros(50), la.LabelProportions(1), rng=rng)
     assert single.realised.value == 0
-    assert single.ratio < -1e6
+    # No bag differs from another; the error is that of 0.4 promised in 1000 guesses.
+    assert single.ratio == pytest.approx(-0.4 / math.sqrt(0.4 / 1000))
     assert single.warning
 
 
@@ -282,3 +283,14 @@ def test_figures_show_the_numbers_and_mark_the_warnings():
     assert [text.get_text() for text in right.texts] == ["!"]
     assert right.texts[0].xy == pytest.approx((0.24, 1))
     figure.clear()
+
+
+def test_gains_too_rare_to_be_met_raise_no_alarm():
+    """A true eta; at 5% a seed, more than six alarms in forty come up once in 300 times."""
+    alarms = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        eta = rng.beta(2, 30, size=2000)
+        labels = rng.random(2000) < eta
+        alarms += compare(eta, labels, la.LabelProportions(64), partitions=4, rng=rng).warning
+    assert alarms <= 6

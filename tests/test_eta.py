@@ -8,7 +8,8 @@ import pytest
 import labelaudit as la
 from labelaudit import datasets
 from labelaudit.learning.calibration import compare, expected_calibration_error
-from labelaudit.learning.eta import Boosting, Neighbours, Network, cross_fit
+from labelaudit.learning.eta import cross_fit
+from labelaudit.learning.learners import Boosting, Neighbours, Network
 
 
 def table(rows=1500, seed=0):

@@ -1,5 +1,6 @@
 """Figures and tables of the learning chapters: what they draw, and that a part is enough."""
 
+import itertools
 import math
 from functools import cache
 
@@ -10,9 +11,10 @@ from scipy.special import expit, logit
 
 import labelaudit as la
 from labelaudit import plots
-from labelaudit.learning import advantages, figures, judging, selection, sweep, tradeoff
-from labelaudit.learning.grid import Grid
-from labelaudit.learning.store import Record
+from labelaudit.learning import figures, judging, sweep
+from labelaudit.learning.sweep import advantages, selection, tradeoff
+from labelaudit.learning.sweep.grid import Grid
+from labelaudit.learning.sweep.store import Record
 
 PAIRS = {"bag_size": [2, 8], "epsilon": [0.5, 4.0]}
 GRID = Grid(
@@ -55,7 +57,7 @@ def records():
         Record(
             one,
             data.fingerprint,
-            advantages.advantage_once(data, one, laws=laws, quality={"eta_auc": 0.8}),
+            advantages.advantage_once(laws, one, quality={"eta_auc": 0.8}),
         )
         for one in advantages.configurations(GRID, data)
     ]
@@ -78,8 +80,30 @@ def test_the_whole_sweep():
     curves = ["clean labels", "RR", "LLP", "LLP+Geom, k = 2", "LLP+Geom, k = 8"]
     assert drawn(additive) == drawn(multiplicative) == curves
     arrows = {text.get_text() for text in multiplicative.texts}
-    assert "100% →" in arrows and len(arrows) >= 2 and not additive.texts
+    assert "100% →" in arrows and sum("→" in one for one in arrows) >= 2
+    assert {text.get_text() for text in additive.texts} == {"2", "8"} <= arrows
     assert figure.get_supxlabel() == "simulated data"
+
+
+def test_curves_of_one_mechanism_differ_in_more_than_their_shade():
+    """Printed in grey, by the size of their markers and the value written at their right end."""
+    chosen = selection.select(selection.table(of_kinds("LLP+Geom")))
+    axes = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size").axes[0]
+    sizes = [lines[0].get_markersize() for lines in axes.containers]
+    assert len(sizes) == 2 and sizes[1] > 1.5 * sizes[0]
+    ends = {float(note.get_text()): note.xy[0] for note in axes.texts}
+    assert ends == chosen.groupby("bag_size")["additive"].max().to_dict()
+
+
+def test_notes_do_not_lie_on_each_other():
+    figure, axes = plots.grid(1, 1)
+    axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
+    figure.draw_without_rendering()
+    notes = [tradeoff.Note(0.5, y, f"{y:.0%}", "black") for y in (0.5, 0.505, 0.51, 0.9)]
+    tradeoff._noted(axes[0, 0], notes)
+    boxes = sorted((text.get_window_extent() for text in axes[0, 0].texts), key=lambda box: box.y0)
+    assert all(low.y1 <= high.y0 + 2 for low, high in itertools.pairwise(boxes))
+    assert axes[0, 0].texts[0].xyann == axes[0, 0].texts[3].xyann == (5, 0)
 
 
 def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
@@ -152,7 +176,7 @@ def test_three_rows_show_the_exact_laws():
     assert quantiles["one", "LLP"].iloc[-1] == exact.max()
     summary = figures.three_summaries(found, 0.9)
     assert summary.loc[("one", "LLP"), "mean additive"] == pytest.approx(exact.mean())
-    shown = f"{found['one', 'LLP'].infinite:.2%} at infinity"
+    shown = f"{found['one', 'LLP'].infinite:.2%}\nat infinity"
     assert shown in [text.get_text() for text in figure.axes[1].texts]
 
 

@@ -9,11 +9,11 @@ import pytest
 from scipy import stats
 
 from labelaudit import LabelProportions
-from labelaudit.learning import comparisons, selection
-from labelaudit.learning.advantages import REVISION
 from labelaudit.learning.runs import Run
 from labelaudit.learning.settings import Settings
-from labelaudit.learning.store import Record
+from labelaudit.learning.sweep import comparisons, selection
+from labelaudit.learning.sweep.advantages import REVISION
+from labelaudit.learning.sweep.store import Record
 
 SETTINGS = {
     **{"model": "small", "loss": "cross_entropy", "batch_size": 8, "epochs": 1},

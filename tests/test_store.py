@@ -9,8 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from labelaudit.learning import store as stores
-from labelaudit.learning.store import SCHEMA, Damaged, Record, Store, StoreRefusal, key, verify
+from labelaudit.learning.sweep import store as stores
+from labelaudit.learning.sweep.store import (
+    SCHEMA,
+    Damaged,
+    Record,
+    Store,
+    StoreRefusal,
+    key,
+    verify,
+)
 
 
 def record(seed=0, **result):
@@ -192,8 +200,11 @@ def test_many_writers_of_the_same_results(store):
     assert verify(store) == (30, [])
 
 
-def test_a_folder_that_cannot_be_written(tmp_path):
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OSError):
-        Store(tmp_path / "file" / "store").write(record())
+    nowhere = Store(tmp_path / "file" / "store")
+    assert nowhere.read(record().key) is None and list(nowhere) == []
+    for attempt in (nowhere.claim, lambda: nowhere.write(record())):
+        with pytest.raises(StoreRefusal, match=r"cannot write to .*store \(Not a directory\)"):
+            attempt()
     assert os.listdir(tmp_path) == ["file"]

@@ -21,6 +21,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from sklearn.metrics import roc_auc_score
+from tqdm import tqdm
 
 from labelaudit import (
     LabelProportions,
@@ -31,10 +32,12 @@ from labelaudit import (
 )
 from labelaudit.datasets import Dataset, Split
 from labelaudit.datasets.dataset import Arrays
-from labelaudit.learning import advantages, selection, sweep
-from labelaudit.learning import store as stores
-from labelaudit.learning.grid import ETA, SCALES, Grid, GridRefusal, mechanism, read_grid
-from labelaudit.learning.store import Store, StoreRefusal, verify
+from labelaudit.learning import sweep
+from labelaudit.learning.sweep import advantages, dispatch, selection
+from labelaudit.learning.sweep import store as stores
+from labelaudit.learning.sweep.grid import ETA, SCALES, Grid, GridRefusal, mechanism, read_grid
+from labelaudit.learning.sweep.plans import GUESSED_SECONDS
+from labelaudit.learning.sweep.store import Store, StoreRefusal, verify
 
 torch = pytest.importorskip(
     "torch", reason="sweeps train with torch: pip install 'labelaudit[train]'"
@@ -176,13 +179,15 @@ def test_repeated_mechanisms_run_once():
         ("training: null", "training must be a mapping"),
         ("eta: [1]", "eta must be a mapping"),
         ("- 1", "must be a mapping"),
-        ("a: [", "is not YAML"),
+        ("a: [", "is not YAML: expected the node content.*, line 1, column 5$"),
+        ("trials: 3\n{[1]: 2}", "is not YAML: .*, line 2, column"),
     ],
 )
 def test_a_bad_grid_is_refused(tmp_path, text, said):
     (tmp_path / "grid.yml").write_text(text)
-    with pytest.raises(GridRefusal, match=said):
+    with pytest.raises(GridRefusal, match=said) as refused:
         read_grid(tmp_path / "grid.yml")
+    assert "\n" not in str(refused.value)
 
 
 def test_a_grid_that_is_not_there(tmp_path):
@@ -221,6 +226,19 @@ def test_what_cannot_be_trained_is_refused_before_anything_runs(data, store, cha
     with pytest.raises(GridRefusal, match=said):
         sweep.plan(replace(GRID, **change), data, store)
     assert not store.folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("eta", "said"),
+    [
+        ({"epoch": 3}, "the grid's eta: 'epoch' is unknown"),
+        ({"epochs": "many"}, "the grid's eta cannot be run: epochs must be a whole number"),
+    ],
+)
+def test_a_bad_network_for_eta_is_refused_even_where_none_is_needed(data, store, eta, said):
+    assert data.simulated
+    with pytest.raises(GridRefusal, match=said):
+        advantages.plan(replace(GRID, eta=eta), data, store)
 
 
 # Plans
@@ -277,7 +295,7 @@ def test_a_damaged_result_is_run_again(data, store):
 
 def test_the_estimate_comes_from_the_runs_there_are(data, store):
     seconds, origin = sweep.plan(GRID, data, store).seconds()
-    assert "a guess" in origin and seconds == pytest.approx(RUNS * 400 * sweep.GUESSED_SECONDS)
+    assert "a guess" in origin and seconds == pytest.approx(RUNS * 400 * GUESSED_SECONDS)
     sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
     larger = replace(GRID, trials=8)
     seconds, origin = sweep.plan(larger, data, store).seconds()
@@ -346,6 +364,8 @@ def test_an_unreachable_scheduler_is_refused(capsys, tmp_path):
 
 def killable(data, folder):
     """A sweep in a process of its own, so that it can be killed."""
+    # A forked child shares tqdm's lock; killed while it holds it, it would block its parent.
+    tqdm.set_lock(threading.RLock())
     store = Store(folder)
     sweep.run(sweep.plan(GRID, data, store), store, work=slow, engine=here())
 
@@ -423,6 +443,7 @@ def test_a_long_training_goes_on_from_its_checkpoint(data, store, tmp_path, monk
     with pytest.raises(KeyboardInterrupt):
         sweep.train_once(data, configuration, checkpoints=folder)
     assert [path.name for path in folder.iterdir()] == [f"{name}.pt"]
+    (folder / f"{name}.pt.elsewhere.1.partial").write_bytes(b"")  # a kill while it was written
     began = []
     monkeypatch.setattr(training, "_end_epoch", lambda run: (began.append(1), ended(run)))
     one = replace(todo, runs={name: configuration})
@@ -534,9 +555,9 @@ def test_advantages_are_those_before_thinning(thinned):
     assert one["estimand"] == "before thinning" and one["eta"]["source"] == "network"
     raw = advantages.estimated_eta(data, one["eta"], one["seed"])
     laws = advantages.laws_of(data, raw, one["seed"])
-    assert laws["as sampled"].mean() == pytest.approx(data.train.labels.mean(), abs=0.02)
-    assert laws["before thinning"].mean() == pytest.approx(eta.mean(), abs=0.01)
-    found = advantages.advantage_once(data, one, laws=laws, quality={"eta_auc": 0.7})
+    assert laws[0].mean() == pytest.approx(data.train.labels.mean(), abs=0.02)
+    assert laws[1].mean() == pytest.approx(eta.mean(), abs=0.01)
+    found = advantages.advantage_once(laws, one, quality={"eta_auc": 0.7})
     # Clean labels: what a guess from eta gets wrong, in the data before thinning.
     assert found["additive"] == pytest.approx(np.minimum(eta, 1 - eta).mean(), abs=0.01)
     sampled = np.minimum(raw, 1 - raw).mean()
@@ -548,7 +569,7 @@ def test_advantages_are_those_before_thinning(thinned):
 def test_without_thinning_there_is_one_law(data):
     one = next(advantages.configurations(GRID, data))
     assert one["estimand"] == "as sampled"
-    assert list(advantages.laws_of(data, data.train.eta, 1)) == ["as sampled"]
+    assert np.array_equal(advantages.laws_of(data, data.train.eta, 1), [data.train.eta])
 
 
 def test_eta_has_a_network_of_its_own_at_every_scale(thinned):
@@ -570,12 +591,16 @@ def test_the_recipe_for_eta_is_in_the_key(thinned, store):
     assert not keys[0] & keys[1]
 
 
-def test_folds_rows_and_partitions_have_streams_of_their_own():
-    from labelaudit.learning import runs as training
+def test_an_advantage_is_computed_without_the_data(data, store, monkeypatch):
+    """Workers are given the laws of eta: to load the data would cost them time and memory."""
 
-    first = {advantages._stream(7, name).random() for name in advantages.STREAMS}
-    theirs = {training.stream(7, name).random() for name in training.STREAMS}
-    assert len(first) == 3 and not first & theirs
+    def loaded(*place):
+        raise AssertionError("an advantage loads no data")
+
+    monkeypatch.setattr(dispatch, "_data", loaded)
+    audits = advantages.plan(GRID, data, store)
+    found = advantages.run(audits, store, engine=here())
+    assert len(found) == len(audits.runs) > 0
 
 
 # The command, with real trainings

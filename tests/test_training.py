@@ -13,6 +13,7 @@ import torch
 from sklearn import metrics
 
 from labelaudit.learning import bags, evaluation, losses, runs, training
+from labelaudit.learning.streams import STREAMS, stream
 from labelaudit.learning.training import Settings, train
 from labelaudit.mechanisms import (
     GeometricProportions,
@@ -106,8 +107,8 @@ def test_streams_are_kept_apart():
     assert np.array_equal(one.training.members, two.training.members)
     assert torch.equal(one.model.dense[0].weight, two.model.dense[0].weight)
     assert not torch.equal(one.training.targets, two.training.targets)
-    draws = {name: runs.stream(7, name).random() for name in runs.STREAMS}
-    assert len(set(draws.values())) == len(runs.STREAMS)
+    draws = {name: stream(7, name).random() for name in STREAMS}
+    assert len(set(draws.values())) == len(STREAMS)
 
 
 def test_training_learns_what_is_there():
@@ -157,7 +158,7 @@ def test_validation_bags_are_held_out_and_released_alike():
     members = np.concatenate([run.validation.members, run.training.members])
     assert (len(run.validation), len(run.training)) == (38, 114)
     assert len(np.unique(members)) == members.size == 608
-    released = mechanism.debias(mechanism.release(data.labels[members], runs.stream(2, "noise")))
+    released = mechanism.debias(mechanism.release(data.labels[members], stream(2, "noise")))
     targets = torch.cat([run.validation.targets, run.training.targets])
     np.testing.assert_allclose(targets, released, rtol=1e-6)
 
@@ -291,6 +292,16 @@ def test_divergence_names_step_and_learning_rate():
     assert "at step" in outcome.diverged
     assert (outcome.best_epoch, outcome.epochs_run, outcome.curve) == (0, 0, [])
     assert math.isnan(outcome.auc) and math.isnan(outcome.validation_loss)
+
+
+def test_nothing_is_measured_after_divergence(monkeypatch):
+    def measured_all_the_same(*_):
+        raise AssertionError("a diverged network is not worth measuring")
+
+    monkeypatch.setattr(evaluation, "validation_loss", measured_all_the_same)
+    settings = Settings("small", learning_rate=1e30, batch_size=64, epochs=3)
+    with pytest.warns(RuntimeWarning, match="learning rate 1e"):
+        assert train(measured(), None, settings, seed=0).epochs_run == 0
 
 
 def test_divergence_keeps_the_weights_of_the_last_good_epoch(monkeypatch):

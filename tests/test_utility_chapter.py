@@ -11,8 +11,8 @@ import smoke
 from conftest import ROOT
 from scipy import stats
 
-from labelaudit.learning import comparisons, selection
-from labelaudit.learning.grid import read_grid
+from labelaudit.learning.sweep import comparisons, selection
+from labelaudit.learning.sweep.grid import read_grid
 
 CHAPTER = "12_privacy_utility"
 GRID = read_grid(ROOT / "results" / "published.yml")

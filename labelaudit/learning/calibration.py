@@ -8,7 +8,7 @@ label 1. Everything here measures or mends that, on labels that the estimate has
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -136,6 +136,9 @@ class Scaling:
     """A map of scores that keeps their order: log-odds times `slope`, plus `shift`.
 
     The slope is one over the temperature. `Scaling(1.0, 0.0)` changes nothing.
+
+    >>> Scaling(slope=0.5, shift=0.0)([0.1, 0.5, 0.9]).round(6).tolist()
+    [0.25, 0.5, 0.75]
     """
 
     slope: float
@@ -282,4 +285,8 @@ def compare(
         plug_in.add(members, promised)
         realised.add(members, gained)
         difference.add(members, gained - promised)
-    return Comparison(plug_in.estimate(), realised.estimate(), difference.estimate())
+    promise, gap = plug_in.estimate(), difference.estimate()
+    # Gains too rare to be met at all show no spread. But who gains p changes a share p of guesses.
+    least = math.sqrt(promise.value / (promise.n * k))
+    gap = replace(gap, standard_error=max(gap.standard_error, least))
+    return Comparison(promise, realised.estimate(), gap)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,11 @@ def place(path: str | Path) -> Path:
 
 
 def save(path: Path, identity: dict[str, Any], state: dict[str, Any]) -> None:
-    """Write beside the file, then replace it: a kill leaves the old one or the new one."""
-    partial = path.with_name(path.name + ".partial")
+    """Write beside the file, then replace it: a kill leaves the old one or the new one.
+
+    Two sweeps may be at the same run, so each process writes beside it under a name of its own.
+    """
+    partial = path.with_name(f"{path.name}.{socket.gethostname()}.{os.getpid()}.partial")
     with open(partial, "wb") as file:
         torch.save({"version": VERSION, "identity": identity, "state": state}, file)
         file.flush()

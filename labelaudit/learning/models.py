@@ -26,7 +26,11 @@ CACHED_ROWS = 512
 
 
 class Architecture(NamedTuple):
-    """Widths of the embedding (where features are hashed indices) and of the hidden layers."""
+    """Widths of the embedding (where features are hashed indices) and of the hidden layers.
+
+    >>> MODELS["kdd12"]
+    Architecture(embedding=50, hidden=(100, 50), standardise=False)
+    """
 
     embedding: int
     hidden: tuple[int, ...]
@@ -49,7 +53,14 @@ class Shape(NamedTuple):
 
 
 class Standardise(nn.Module):
-    """Features less their mean, over their standard deviation; nothing at all before `fit`."""
+    """Features less their mean, over their standard deviation; nothing at all before `fit`.
+
+    >>> import torch
+    >>> layer = Standardise(fields=1)
+    >>> layer.fit([[1.0], [3.0]])
+    >>> layer(torch.tensor([[1.0], [3.0], [4.0]])).flatten().tolist()
+    [-1.0, 1.0, 2.0]
+    """
 
     mean: Tensor
     scale: Tensor
@@ -76,6 +87,10 @@ class Network(nn.Module):
     """Features (n, fields) to logits (n,): an input layer of one kind or another, then dense ones.
 
     `first` is an embedding summed over the row's indices, a `Standardise`, or nothing.
+
+    >>> import torch
+    >>> build("small", 2, seed=0)(torch.zeros(3, 2)).shape
+    torch.Size([3])
     """
 
     def __init__(self, shape: Shape, first: nn.Module, inputs: int, hidden: Sequence[int]) -> None:
@@ -135,7 +150,11 @@ def build(name: str, data: Any, seed: int) -> Network:
 
 
 def check_shape(name: str, data: Any) -> Shape:
-    """The shape of `data`, if the model called `name` can take it."""
+    """The shape of `data`, if the model called `name` can take it.
+
+    >>> check_shape("kdd12", Shape(fields=11, buckets=1000))
+    Shape(fields=11, buckets=1000)
+    """
     if name not in MODELS:
         raise ValueError(f"a model is one of {', '.join(MODELS)}, not {name!r}")
     shape = _shape(data)

@@ -9,20 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from labelaudit import checks
 from labelaudit.learning import adam, bags, checkpoints, losses
-from labelaudit.learning.models import Shape, Standardise, build
+from labelaudit.learning.models import Network, Shape, Standardise, build
 from labelaudit.learning.settings import Settings
+from labelaudit.learning.streams import stream
 from labelaudit.mechanisms import Mechanism
 
 # Seconds between two checkpoints within an epoch.
 CHECKPOINT_EVERY = 300.0
-# Each has a stream of random numbers of its own.
-STREAMS = ("initialisation", "bags", "noise", "shuffling")
 
 
 @dataclass
@@ -69,20 +67,8 @@ class Run:
             )
         self.device = _device(device)
         data = bags.examples(split, settings.buckets, "the training split")
-        self.test = (
-            None if test is None else bags.examples(test, settings.buckets, "the test split")
-        )
-        shape = Shape(data.features.shape[1], settings.buckets)
-        if self.test is not None and self.test.features.shape[1] != shape.fields:
-            raise ValueError(
-                f"the test split has {self.test.features.shape[1]} features,"
-                f" the training split {shape.fields}"
-            )
-        weights_seed = int(stream(seed, "initialisation").integers(2**63))
-        self.model = build(settings.model, shape, weights_seed)
-        if isinstance(self.model.first, Standardise):
-            self.model.first.fit(data.features[:: max(1, len(data) // 100_000)])
-        self.model.to(self.device)
+        self.test = None if test is None else _test_examples(test, settings.buckets, data)
+        self.model = _model(settings, data, seed).to(self.device)
         self.optimiser = adam.Adam(self.model, settings.learning_rate)
         self.training, self.validation = bags.draw(
             data,
@@ -98,18 +84,16 @@ class Run:
         self.values = torch.zeros(self.n_batches, device=self.device)
         self.state = State()
         self.checkpoint = None if checkpoint is None else checkpoints.place(checkpoint)
+        self.identity: dict[str, Any] = {}
         # Reading all data once more is worth it only if there is something to go on from.
-        self.identity = (
-            {}
-            if self.checkpoint is None
-            else {
+        if self.checkpoint is not None:
+            self.identity = {
                 "settings": asdict(settings),
                 "mechanism": repr(mechanism),
                 "seed": self.seed,
                 "training data": data.digest(),
                 "test data": None if self.test is None else self.test.digest(),
             }
-        )
         self.started = self.saved = time.perf_counter()
 
     def resume(self) -> None:
@@ -147,10 +131,21 @@ class Run:
             self.save()
 
 
-def stream(seed: int, name: str, *key: int) -> np.random.Generator:
-    """The random numbers for one purpose, from the run's seed; those for shuffling by epoch."""
-    spawned = np.random.SeedSequence(seed, spawn_key=(STREAMS.index(name), *key))
-    return np.random.default_rng(spawned)
+def _test_examples(test: Any, buckets: int | None, training: bags.Examples) -> bags.Examples:
+    found = bags.examples(test, buckets, "the test split")
+    here, there = found.features.shape[1], training.features.shape[1]
+    if here != there:
+        raise ValueError(f"the test split has {here} features, the training split {there}")
+    return found
+
+
+def _model(settings: Settings, data: bags.Examples, seed: int) -> Network:
+    """The network before its first step; measurements are standardised by at most 200,000 rows."""
+    shape = Shape(data.features.shape[1], settings.buckets)
+    model = build(settings.model, shape, int(stream(seed, "initialisation").integers(2**63)))
+    if isinstance(model.first, Standardise):
+        model.first.fit(data.features[:: max(1, len(data) // 100_000)])
+    return model
 
 
 def _loss(name: str, targets: Tensor) -> losses.Loss:

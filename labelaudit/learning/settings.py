@@ -13,7 +13,12 @@ LOSSES = ("cross_entropy", "squared", "easy_llp")
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train. Of these the paper gives the models, the loss and the learning rates."""
+    """How to train. Of these the paper gives the models, the loss and the learning rates.
+
+    >>> settings = Settings("kdd12", learning_rate=5e-4, epochs=2)
+    >>> settings.buckets, settings.batch_size
+    (500000, 1024)
+    """
 
     model: str = "small"
     """One of `models.MODELS`: "higgs" and "kdd12" are the paper's, "small" and "linear" ours."""

@@ -22,8 +22,9 @@ from tqdm import tqdm
 from labelaudit.checks import Floats
 from labelaudit.learning import bags, evaluation
 from labelaudit.learning.models import Network
-from labelaudit.learning.runs import Run, stream
+from labelaudit.learning.runs import Run
 from labelaudit.learning.settings import Settings
+from labelaudit.learning.streams import stream
 from labelaudit.mechanisms import Mechanism
 
 __all__ = ["Outcome", "Settings", "train"]
@@ -132,22 +133,14 @@ def _end_epoch(run: Run) -> None:
     state, settings = run.state, run.settings
     values = run.values[: state.batch]
     wrong = (~values.isfinite()).nonzero()
-    batch = int(wrong[0]) if len(wrong) else state.batch - 1
-    held_out = evaluation.validation_loss(run.model, run.loss, run.validation, settings.clamp)
     if len(wrong):
-        what = f"the loss became {values[batch]:g}"
-    elif not evaluation.finite(run.model):
-        what = "the weights overflowed"
-    elif run.validation is not None and not math.isfinite(held_out):
-        what = f"the validation loss became {held_out:g}"
-    else:
-        what = ""
-    if what:
-        state.diverged = (
-            f"{what} at step {(state.epoch - 1) * run.n_batches + batch + 1}"
-            f" with learning rate {settings.learning_rate:g}: try a smaller one"
-        )
-        return
+        batch = int(wrong[0])
+        return _diverge(run, f"the loss became {values[batch]:g}", batch + 1)
+    if not evaluation.finite(run.model):
+        return _diverge(run, "the weights overflowed", state.batch)
+    held_out = evaluation.validation_loss(run.model, run.loss, run.validation, settings.clamp)
+    if run.validation is not None and not math.isfinite(held_out):
+        return _diverge(run, f"the validation loss became {held_out:g}", state.batch)
     auc, log_loss = evaluation.measure(run.model, run.test)
     state.curve.append(
         {
@@ -163,6 +156,13 @@ def _end_epoch(run: Run) -> None:
         weights = run.model.state_dict()
         state.best_weights = {name: weights[name].clone() for name in weights}
     state.epoch, state.batch = state.epoch + 1, 0
+
+
+def _diverge(run: Run, what: str, batch: int) -> None:
+    """Note what went wrong, after so many batches of the epoch: the run is finished."""
+    step = (run.state.epoch - 1) * run.n_batches + batch
+    rate = f"{run.settings.learning_rate:g}"
+    run.state.diverged = f"{what} at step {step} with learning rate {rate}: try a smaller one"
 
 
 def _outcome(run: Run) -> Outcome:

@@ -19,40 +19,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import joblib
-
 from labelaudit import datasets
+from labelaudit.checks import Floats
 from labelaudit.datasets import Dataset
-from labelaudit.learning import grid as grids
-from labelaudit.learning.engines import dask, deaths, default_workers, local
-from labelaudit.learning.plan import (
-    GUESSED_SECONDS,
-    Configuration,
-    Plan,
-    compare,
-    configurations,
-    load,
-    plan,
-    settings_of,
-)
-from labelaudit.learning.store import Record, Store, key
+from labelaudit.learning.sweep import grid as grids
+from labelaudit.learning.sweep.engines import deaths
+from labelaudit.learning.sweep.plans import Configuration, Plan
+from labelaudit.learning.sweep.store import Record, Store, key
 from labelaudit.refusal import Refusal
-
-__all__ = [
-    "GUESSED_SECONDS",
-    "Plan",
-    "SweepFailed",
-    "compare",
-    "configurations",
-    "dask",
-    "default_workers",
-    "load",
-    "local",
-    "plan",
-    "run",
-    "settings_of",
-    "train_once",
-]
 
 Work = Callable[..., dict[str, Any]]
 
@@ -98,22 +72,46 @@ def _checkpoint(folder: Path, name: str) -> Path:
     return folder / f"{name}.pt"
 
 
+def _forget_checkpoint(folder: Path | None, name: str) -> None:
+    """Remove a run's checkpoint, and what a kill has left of one that was being written."""
+    if folder is not None:
+        for path in folder.glob(f"{name}.pt*"):
+            path.unlink(missing_ok=True)
+
+
 def run(
     todo: Plan,
     store: Store,
     *,
     work: Work = train_once,
+    given: Floats | None = None,
     engine: contextlib.AbstractContextManager[Any] | None = None,
     checkpoints: Path | None = None,
     progress: bool = False,
 ) -> list[Record]:
     """Do what is to do, store each result as it comes, and give all records of the plan.
 
+    `work` takes the data set, which each worker loads, and a configuration; or, in place of the
+    data set, the array `given`, which joblib sends once, and not with every run, if it is large.
+
     The order is random. So the time left is estimated from runs like those to come, half a grid
     already shows all of it, and two sweeps on one store seldom do the same run at once. Without
     an `engine`, joblib's configuration in force decides where the runs take place. With a folder
     of `checkpoints`, which all workers see, a training cut short goes on where it stood; its
     checkpoint is removed once the result is stored.
+
+    >>> import tempfile
+    >>> from labelaudit.learning.sweep import load, plan
+    >>> from labelaudit.learning.sweep.grid import Grid
+    >>> from labelaudit.learning.sweep.store import Store
+    >>> small = {"train_rows": 200, "training": {"epochs": 1}}
+    >>> grid = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,), trials=2, **small)
+    >>> data = load("fair", grid)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     records = run(plan(grid, data, store), store)
+    ...     len(records), len(plan(grid, data, store).to_do)
+    (2, 0)
     """
     if checkpoints is not None:
         work = partial(work, checkpoints=checkpoints)
@@ -125,15 +123,14 @@ def run(
     bar = _bar(len(todo.runs), len(todo.done), progress)
     with bar, engine or contextlib.nullcontext():
         try:
-            for name, answer in _answers(todo, order, store, work):
+            for name, answer in _answers(todo, order, store, work, given):
                 if "error" in answer:
                     failed.append(f"{_named(todo.runs[name])}: {answer['error']}")
                 else:
                     record = Record(todo.runs[name], todo.data.fingerprint, **answer)
                     store.write(record)
                     records[name] = record
-                    if checkpoints is not None:
-                        _checkpoint(checkpoints, name).unlink(missing_ok=True)
+                    _forget_checkpoint(checkpoints, name)
                 bar.update()
         except deaths() as error:
             raise SweepFailed(
@@ -154,12 +151,14 @@ def _first_sentence(error: BaseException) -> str:
 
 
 def _answers(
-    todo: Plan, order: list[str], store: Store, work: Work
+    todo: Plan, order: list[str], store: Store, work: Work, given: Floats | None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
+    import joblib
+
     place = (todo.data.name, todo.train_rows, todo.data.fingerprint)
     # What another sweep on this store has finished meanwhile is not begun.
     tasks = (
-        joblib.delayed(_answer)(name, work, place, todo.runs[name])
+        joblib.delayed(_answer)(name, work, todo.runs[name], place, given)
         for name in order
         if name not in store
     )
@@ -167,12 +166,15 @@ def _answers(
 
 
 def _answer(
-    name: str, work: Work, place: tuple[str, int | None, str], configuration: Configuration
+    name: str,
+    work: Work,
+    configuration: Configuration,
+    place: tuple[str, int | None, str],
+    given: Floats | None,
 ) -> tuple[str, dict[str, Any]]:
     """What a worker does. An error is an answer too, so that it does not end the sweep."""
     try:
-        data = _data(*place)
-        result = work(data, configuration)
+        result = work(_data(*place) if given is None else given, configuration)
     except Exception as error:
         return name, {"error": f"{type(error).__name__}: {error}"}
     return name, {"result": result, "made": _made()}

@@ -18,9 +18,9 @@ from typing import Any
 
 import pandas as pd
 
-from labelaudit.learning.advantages import REVISION
-from labelaudit.learning.comparisons import SETTING
-from labelaudit.learning.store import Record, canonical
+from labelaudit.learning.sweep.advantages import REVISION
+from labelaudit.learning.sweep.comparisons import SETTING
+from labelaudit.learning.sweep.store import Record, canonical
 
 MEASURES = [
     *("estimand", "additive", "additive_error", "sampling_error", "multiplicative"),
@@ -44,6 +44,9 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     of one data set must all come from one recipe for eta; those of an earlier revision of the
     package are not used. The last columns say what made a training: versions, device, and the time
     at which it was finished.
+
+    >>> table([]).columns[:5].tolist()
+    ['dataset', 'kind', 'bag_size', 'epsilon', 'learning_rate']
     """
     runs, audits, recipes = [], {}, dict[tuple[str, str], str]()
     for record in records:
@@ -134,6 +137,18 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     the share of these runs that kept the weights of the last epoch they were allowed, and
     `trained_bags` the number of bags that were not held out. A table of more than one grid is
     refused.
+
+    >>> import tempfile
+    >>> from labelaudit.learning.sweep import load, plan, run
+    >>> from labelaudit.learning.sweep.grid import Grid
+    >>> from labelaudit.learning.sweep.store import Store
+    >>> small = {"train_rows": 200, "training": {"epochs": 1}}
+    >>> grid = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3, 1e-2), trials=2, **small)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     frame = table(run(plan(grid, load("fair", grid), store), store))
+    >>> len(frame), select(frame)[["kind", "epsilon", "trials"]].to_numpy().tolist()
+    (4, [['RR', 1.0, 2]])
     """
     if by not in ("released", "test"):
         raise ValueError(f"by must be 'released' or 'test', not {by!r}")

@@ -9,9 +9,9 @@ from typing import Any
 
 from labelaudit import datasets
 from labelaudit.datasets import Dataset
-from labelaudit.learning import grid as grids
-from labelaudit.learning.grid import Grid, GridRefusal
-from labelaudit.learning.store import Damaged, Record, Store, key
+from labelaudit.learning.sweep import grid as grids
+from labelaudit.learning.sweep.grid import Grid, GridRefusal
+from labelaudit.learning.sweep.store import Damaged, Record, Store, key
 
 Configuration = dict[str, Any]
 
@@ -50,6 +50,13 @@ def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1
     """Compare a grid with the store, and change nothing in it. Damaged results are planned again.
 
     `shard` (i, n) is the i-th of n parts, equal in size whatever has been done already.
+
+    >>> from labelaudit.learning.sweep.grid import Grid
+    >>> from labelaudit.learning.sweep.store import Store
+    >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3,), trials=3)
+    >>> todo = plan(grid, load("fair", grid), Store("nothing-here-yet"))
+    >>> len(todo.runs), len(todo.to_do)
+    (6, 6)
     """
     own = grid.for_data(data.name)
     runs = {key(one, data.fingerprint): one for one in configurations(own, data)}
@@ -114,10 +121,11 @@ def _refuse_large_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) ->
         )
 
 
-def settings_of(grid: Grid, data: Dataset, **others: Any) -> dict[str, Any]:
+def settings_of(grid: Grid, data: Dataset, part: str = "training", **others: Any) -> dict[str, Any]:
     """Every setting of a training, those that the grid does not mention too.
 
     The model is the paper's for Higgs and KDD12 and for their stand-ins, a small one for a table.
+    `part` names what of the grid a refusal is about.
     """
     from labelaudit.learning.settings import Settings
 
@@ -126,11 +134,11 @@ def settings_of(grid: Grid, data: Dataset, **others: Any) -> dict[str, Any]:
     chosen = {"model": model, "buckets": data.buckets, **grid.training, **others}
     known = set(Settings.__dataclass_fields__)
     if strange := chosen.keys() - known:
-        raise GridRefusal(grids.unknown(strange, known, "the grid's training"))
+        raise GridRefusal(grids.unknown(strange, known, f"the grid's {part}"))
     try:
         return asdict(Settings(**chosen))
     except (TypeError, ValueError) as error:
-        raise GridRefusal(f"the grid's training cannot be run: {error}") from None
+        raise GridRefusal(f"the grid's {part} cannot be run: {error}") from None
 
 
 def _epochs(configuration: Mapping[str, Any]) -> int:

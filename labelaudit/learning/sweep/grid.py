@@ -62,6 +62,10 @@ class Grid:
     for mechanisms of one bag size bags and shuffling too, so mechanisms can be compared trial by
     trial; and all learning rates of a trial see one and the same release. Other bag sizes make
     other bags, and a pair of them shares less of its noise.
+
+    >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3, 5e-3), trials=2)
+    >>> len(grid), next(grid.each())
+    (8, {'kind': 'RR', 'epsilon': 1.0})
     """
 
     mechanisms: Mapping[str, Mapping[str, list[Any]]]
@@ -130,7 +134,18 @@ _FIELDS = set(Grid.__dataclass_fields__)
 
 
 def read_grid(path: str | Path) -> Grid:
-    """A grid from a YAML file."""
+    """A grid from a YAML file.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "grid.yml")
+    ...     text = "{mechanisms: {LLP: {bag_size: [2, 8]}}, trials: 1}"
+    ...     written = path.write_text(text)
+    ...     grid = read_grid(path)
+    >>> len(grid), grid.learning_rates
+    (4, (0.001, 0.005))
+    """
     import yaml
 
     try:
@@ -138,12 +153,20 @@ def read_grid(path: str | Path) -> Grid:
     except OSError as error:
         raise GridRefusal(f"cannot read the grid {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise GridRefusal(f"the grid {path} is not YAML: {error}") from None
+        raise GridRefusal(f"the grid {path} is not YAML: {_in_one_line(error)}") from None
     if not isinstance(held, dict):
         raise GridRefusal(f"the grid {path} must be a mapping such as trials: 3, not {held!r}")
     if strange := held.keys() - _FIELDS:
         raise GridRefusal(unknown(strange, _FIELDS, str(path)))
     return replace(SCALES["laptop"], **held)
+
+
+def _in_one_line(error: Exception) -> str:
+    """What is wrong with a text; of YAML, which prints the place over several lines, in one."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return str(error).splitlines()[0]
+    return f"{getattr(error, 'problem', error)}, line {mark.line + 1}, column {mark.column + 1}"
 
 
 def mechanism(described: Mapping[str, Any]) -> Mechanism | None:

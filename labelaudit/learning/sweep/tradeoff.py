@@ -2,23 +2,25 @@
 
 What is not there is not drawn: a kind without runs, a setting whose advantage is not known yet, the
 line of clean labels. An infinite advantage stands at the right edge with an arrow and the share of
-labels that are revealed for certain.
+labels that are revealed for certain. In grey the curves of one mechanism are known by the number at
+their right end, and by the size of their markers.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from labelaudit import plots
-from labelaudit.learning.comparisons import LEAST_BAGS, SETTING, pareto
 from labelaudit.learning.figures import TITLES
-from labelaudit.learning.grid import KINDS
+from labelaudit.learning.sweep.comparisons import LEAST_BAGS, SETTING, pareto
+from labelaudit.learning.sweep.grid import KINDS
 from labelaudit.mechanisms import Mechanism
 from labelaudit.plots import Options
 
@@ -26,7 +28,21 @@ ADVANTAGES = {
     "additive": "additive advantage",
     "multiplicative": "98th percentile of multiplicative advantage",
 }
-FAMILIES = {"bag_size": "k = {:.0f}", "epsilon": "epsilon = {:g}"}
+FAMILIES = {"bag_size": "k = {:.0f}", "epsilon": r"$\varepsilon$ = {:g}"}
+MARKER = 4.5
+# The markers of a family of curves grow from the first size to the last.
+GROWTH = (3.0, 7.5)
+# A note on a figure takes so many points, across and down.
+NOTE = (16.0, 9.5)
+
+
+class Note(NamedTuple):
+    """A few characters to the right of a point."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
 
 
 def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
@@ -38,6 +54,7 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
     if by not in FAMILIES:
         raise ValueError(f"by must be one of {', '.join(FAMILIES)}, not {by!r}")
     figure, axes = _both_advantages(chosen, 3.3)
+    notes: dict[Axes, list[Note]] = {}
     for axis, here, measure in axes:
         finite = here.loc[np.isfinite(here[measure]), measure]
         edge = 2 * finite.max() if (finite > 0).any() else 1.0
@@ -45,19 +62,25 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
             axis.axhline(auc, color="black", linestyle=":", linewidth=1.2, label="clean labels")
         for kind in ("RR", "LLP"):
             colour = plots.look(_example(kind)).colour
-            _drawn(axis, here[here["kind"] == kind], measure, edge, colour, kind)
+            points = here[here["kind"] == kind]
+            notes.setdefault(axis, []).extend(_drawn(axis, points, measure, edge, colour, kind))
         groups = list(here[here["kind"] == noisy].groupby(by))
         shades = plots.shades(_example(noisy), len(groups)) if groups else []
-        for (value, points), shade in zip(groups, shades, strict=True):
+        growth = np.linspace(*GROWTH, len(groups)) if len(groups) > 1 else [MARKER] * len(groups)
+        for (value, points), shade, size in zip(groups, shades, growth, strict=True):
             label = f"{noisy}, {FAMILIES[by].format(value)}"
-            _drawn(axis, points, measure, edge, shade, label)
-        hollow: Options = {"color": "black", "markerfacecolor": "white", "markersize": 4.5}
+            notes[axis] += _drawn(axis, points, measure, edge, shade, label, size, f"{value:g}")
+        hollow: Options = {"color": "black", "markerfacecolor": "white", "markersize": MARKER}
         axis.plot([], [], "o", label=f"hollow: fewer than {LEAST_BAGS:,} bags", **hollow)
         _scaled(axis, measure)
     fullest = max(figure.axes, key=lambda axis: len(axis.get_legend_handles_labels()[1]))
     plots.legend(figure, fullest)
     if chosen["dataset"].str.endswith("-like").any():
         plots.simulated(figure, "simulated data")
+    # Only after the layout is it known which notes would lie on each other.
+    figure.draw_without_rendering()
+    for axis, some in notes.items():
+        _noted(axis, some)
     return figure
 
 
@@ -95,16 +118,26 @@ def _both_advantages(chosen: pd.DataFrame, height: float) -> tuple[Figure, list[
 
 
 def _drawn(
-    axes: Axes, points: pd.DataFrame, measure: str, edge: float, colour: str, label: str
-) -> None:
-    """A curve with error bars; what is infinite stands at the edge with an arrow and its share."""
+    axes: Axes,
+    points: pd.DataFrame,
+    measure: str,
+    edge: float,
+    colour: str,
+    label: str,
+    size: float = MARKER,
+    end: str = "",
+) -> list[Note]:
+    """A curve with error bars; what is infinite stands at the edge. What is to be written beside.
+
+    That is an arrow and the share at infinity, and `end` where the finite part of the curve ends.
+    """
     known = points[points[measure].notna()]
     if known.empty:
-        return
+        return []
     look = plots.look(_example(known["kind"].iloc[0]))
     infinite = np.isinf(known[measure])
     known = known.assign(place=known[measure].mask(infinite, edge)).sort_values("place")
-    style: Options = {"color": colour, "marker": look.marker, "markersize": 4.5, "capsize": 2}
+    style: Options = {"color": colour, "marker": look.marker, "markersize": size, "capsize": 2}
     for some, line in ((~infinite, look.dashes), (infinite, "none")):
         here = known[some.reindex(known.index)]
         bars = 2 * here["error"].fillna(0)
@@ -113,13 +146,33 @@ def _drawn(
         if len(here):
             axes.errorbar(here["place"], here["auc"], bars, **style, **lines)
     few = known[known["trained_bags"] < LEAST_BAGS]
-    hollow: Options = {"markerfacecolor": "white", "markeredgecolor": colour, "markersize": 4.5}
+    hollow: Options = {"markerfacecolor": "white", "markeredgecolor": colour, "markersize": size}
     axes.plot(few["place"], few["auc"], look.marker, linestyle="none", zorder=5, **hollow)
-    for _, point in known[infinite.reindex(known.index)].iterrows():
-        where: Options = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
-        text = f"{point['infinite_share']:.0%} →"
-        place = (edge, point["auc"])
-        axes.annotate(text, place, fontsize=8, color=colour, annotation_clip=False, **where)
+    revealed = known[infinite.reindex(known.index)]
+    notes = [
+        Note(edge, one["auc"], f"{one['infinite_share']:.0%} →", colour)
+        for _, one in revealed.iterrows()
+    ]
+    for _, last in known.drop(revealed.index).tail(1).iterrows():
+        notes += [Note(last["place"], last["auc"], end, "black")] * bool(end)
+    return notes
+
+
+def _noted(axes: Axes, notes: list[Note]) -> None:
+    """Write the notes, each above those it would lie on."""
+    taken: list[tuple[float, float]] = []
+    scale = 72 / axes.figure.dpi
+    for note in sorted(notes, key=lambda note: note.y):
+        across, place = scale * axes.transData.transform((note.x, note.y))
+        up = place
+        for x, y in sorted(taken, key=lambda one: one[1]):
+            if abs(across - x) < NOTE[0] and abs(up - y) < NOTE[1]:
+                up = y + NOTE[1]
+        taken.append((across, up))
+        where: Options = {"xytext": (5, up - place), "textcoords": "offset points", "va": "center"}
+        look: Options = {"fontsize": 9, "color": note.colour, "annotation_clip": False, "zorder": 6}
+        written = axes.annotate(note.text, note[:2], **look, **where)
+        written.set_path_effects([withStroke(linewidth=2, foreground="white")])
 
 
 def _scaled(axes: Axes, measure: str) -> None:

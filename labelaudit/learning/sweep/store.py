@@ -4,7 +4,7 @@ A result's name is the sha256 of its configuration, the fingerprint of its data 
 changed configuration, data set or schema never finds an old result; a test holds one training to
 known numbers, and reminds whoever changes what is computed to raise `SCHEMA`. A file appears
 complete or not at all; any number of sweeps may write to one folder, on a shared file system too,
-and two stores are merged by copying one into the other.
+and two stores are merged by copying one into the other. A folder looks like this::
 
     store.json                 {"schema": 1}
     4f/4f21...c9.json          configuration, data, result, what made it, and a checksum of all
@@ -60,7 +60,11 @@ def key(configuration: Mapping[str, Any], data: str, schema: int = SCHEMA) -> st
 
 @dataclass(frozen=True)
 class Record:
-    """A result and what made it."""
+    """A result and what made it.
+
+    >>> Record({"seed": 1}, data="abc", result={"auc": 0.7}).key[:8]
+    'cdce0b5d'
+    """
 
     configuration: dict[str, Any]
     data: str
@@ -75,7 +79,15 @@ class Record:
 
 
 class Store:
-    """A folder of results. Nothing is created before the first write."""
+    """A folder of results. Nothing is created before it is claimed or written to.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     name = store.write(Record({"seed": 1}, data="abc", result={"auc": 0.7}))
+    ...     name in store, store.read(name).result
+    (True, {'auc': 0.7})
+    """
 
     def __init__(self, folder: str | Path) -> None:
         """Refuse a folder whose results were written by a newer version of this package."""
@@ -83,7 +95,7 @@ class Store:
         self._marker = self.folder / "store.json"
         try:
             schema = json.loads(self._marker.read_text(encoding="utf-8"))["schema"]
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         except (ValueError, KeyError, TypeError):
             raise StoreRefusal(f"{self._marker} is damaged; remove it, results are kept") from None
@@ -108,7 +120,7 @@ class Store:
         path = self.path(name)
         try:
             text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except UnicodeDecodeError:
             raise _damaged(path, "is not text") from None
@@ -126,6 +138,11 @@ class Store:
             raise _damaged(path, f"holds the result {record.key[:12]}")
         return record
 
+    def claim(self) -> None:
+        """Make the folder, so that one that cannot be written to is refused before any work."""
+        if not self._marker.exists():
+            self._put(self._marker, canonical({"schema": SCHEMA}))
+
     def write(self, record: Record) -> str:
         """Keep a record and give its key. An earlier result of the same key stays as it is."""
         name = record.key
@@ -138,8 +155,7 @@ class Store:
                 "schema": record.schema,
             }
             held["sha256"] = hashlib.sha256(canonical(held).encode()).hexdigest()
-            if not self._marker.exists():
-                self._put(self._marker, canonical({"schema": SCHEMA}))
+            self.claim()
             self._put(self.path(name), canonical(held))
         return name
 
@@ -181,7 +197,15 @@ class Store:
 
 
 def verify(store: Store) -> tuple[int, list[str]]:
-    """How many results are sound, and a line for each file that is not."""
+    """How many results are sound, and a line for each file that is not.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     name = store.write(Record({"seed": 1}, data="abc", result={"auc": 0.7}))
+    ...     verify(store)
+    (1, [])
+    """
     sound, wrong = 0, []
     for name in store:
         try:

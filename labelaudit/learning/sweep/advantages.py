@@ -23,10 +23,11 @@ from labelaudit.checks import Floats
 from labelaudit.datasets import Dataset
 from labelaudit.distribution import multiplicative_quantile
 from labelaudit.estimates import expected_advantage
-from labelaudit.learning import sweep
-from labelaudit.learning.grid import ETA, Grid, mechanism
 from labelaudit.learning.scores import auc
-from labelaudit.learning.store import Record, Store, key
+from labelaudit.learning.streams import stream
+from labelaudit.learning.sweep import dispatch, plans
+from labelaudit.learning.sweep.grid import ETA, Grid, mechanism
+from labelaudit.learning.sweep.store import Record, Store, key
 from labelaudit.mechanisms import LabelProportions, Mechanism
 
 LEVEL = 0.98
@@ -34,8 +35,6 @@ LEVEL = 0.98
 REVISION = 3
 # What is estimated: the law of eta in the sample, or in the data it was thinned from.
 SAMPLED, UNTHINNED = "as sampled", "before thinning"
-# Random numbers for each purpose. A training with the same seed numbers its own from 0.
-STREAMS = {"folds": 100, "rows": 101, "partitions": 102}
 
 
 def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
@@ -54,9 +53,10 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
 
 
 def _recipe(grid: Grid, data: Dataset) -> dict[str, Any]:
+    # Checked for simulated data too, which need no network: a misspelt setting is never ignored.
+    settings = plans.settings_of(grid, data, "eta", **{**ETA, **grid.eta})
     if data.simulated:
         return {"source": "known"}
-    settings = sweep.settings_of(grid, data, **{**ETA, **grid.eta})
     return {"source": "network", "folds": 5, "settings": settings}
 
 
@@ -65,15 +65,15 @@ def estimand(data: Dataset) -> str:
     return SAMPLED if data.negatives_kept == 1.0 else UNTHINNED
 
 
-def plan(grid: Grid, data: Dataset, store: Store) -> sweep.Plan:
+def plan(grid: Grid, data: Dataset, store: Store) -> plans.Plan:
     """Compare the mechanisms of a grid with the store."""
     own = grid.for_data(data.name)
     runs = {key(one, data.fingerprint): one for one in configurations(own, data)}
-    return sweep.compare(runs, data, own.train_rows, store)
+    return plans.compare(runs, data, own.train_rows, store)
 
 
 def run(
-    todo: sweep.Plan,
+    todo: plans.Plan,
     store: Store,
     *,
     engine: contextlib.AbstractContextManager[Any] | None = None,
@@ -85,9 +85,8 @@ def run(
     recipe = todo.runs[todo.to_do[0]]
     eta = estimated_eta(todo.data, recipe["eta"], recipe["seed"])
     laws = laws_of(todo.data, eta, recipe["seed"])
-    quality = {"eta_auc": auc(todo.data.train.labels, eta)}
-    work = partial(advantage_once, laws=laws, quality=quality)
-    return sweep.run(todo, store, work=work, engine=engine, progress=progress)
+    work = partial(advantage_once, quality={"eta_auc": auc(todo.data.train.labels, eta)})
+    return dispatch.run(todo, store, work=work, given=laws, engine=engine, progress=progress)
 
 
 def estimated_eta(data: Dataset, recipe: dict[str, Any], seed: int) -> Floats:
@@ -95,48 +94,44 @@ def estimated_eta(data: Dataset, recipe: dict[str, Any], seed: int) -> Floats:
     if recipe["source"] == "known":
         assert data.train.eta is not None
         return data.train.eta
-    from labelaudit.learning.eta import Network, cross_fit
+    from labelaudit.learning.eta import cross_fit
+    from labelaudit.learning.learners import Network
     from labelaudit.learning.training import Settings
 
     learner = Network(Settings(**recipe["settings"]))
-    part, rng = data.train, _stream(seed, "folds")
+    part, rng = data.train, stream(seed, "folds")
     return cross_fit(part.features, part.labels, learner, folds=recipe["folds"], rng=rng).eta
 
 
-def laws_of(data: Dataset, eta: Floats, seed: int) -> dict[str, Floats]:
-    """The rows' eta for each estimand.
+def laws_of(data: Dataset, eta: Floats, seed: int) -> Floats:
+    """The rows' eta in the sample as it is and, last, under the `estimand`: one law or two.
 
     Before thinning there were more negatives: estimates are corrected, and rows drawn again by
     their weight, as `eta.estimated_law` does.
     """
-    laws = {SAMPLED: eta}
-    if (weights := data.train.weights) is not None:
-        chances = weights / weights.sum()
-        laws[UNTHINNED] = _stream(seed, "rows").choice(data.correct_eta(eta), eta.size, p=chances)
-    return laws
+    if (weights := data.train.weights) is None:
+        return eta[None]
+    chances = weights / weights.sum()
+    drawn = stream(seed, "rows").choice(data.correct_eta(eta), eta.size, p=chances)
+    return np.stack([eta, drawn])
 
 
 def advantage_once(
-    data: Dataset,
-    configuration: dict[str, Any],
-    *,
-    laws: Mapping[str, Floats],
-    quality: Mapping[str, float],
+    laws: Floats, configuration: dict[str, Any], *, quality: Mapping[str, float]
 ) -> dict[str, Any]:
     """Both measures of one mechanism, with the share of labels revealed for certain.
 
-    They are those of the configuration's estimand; beside them, as `additive_as_sampled` and so
-    on, those of the sample as it is. `quality` says how good the estimate of eta is.
+    They are those of the configuration's estimand, the last of the laws; beside them, as
+    `additive_as_sampled` and so on, those of the first, the sample as it is. `quality` says how
+    good the estimate of eta is.
     """
     chosen = mechanism(configuration["mechanism"]) or LabelProportions(1)
-    wanted = configuration["estimand"]
-    measured = {
-        name: _measured(eta, chosen, configuration["level"], configuration["seed"])
-        for name, eta in laws.items()
-    }
+    measured = [
+        _measured(eta, chosen, configuration["level"], configuration["seed"]) for eta in laws
+    ]
     both = ("additive", "multiplicative", "infinite_share", "eta_mean")
-    beside = {f"{name}_as_sampled": measured[SAMPLED][name] for name in both}
-    return {"estimand": wanted, **measured[wanted], **beside, **quality}
+    beside = {f"{name}_as_sampled": measured[0][name] for name in both}
+    return {"estimand": configuration["estimand"], **measured[-1], **beside, **quality}
 
 
 def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[str, Any]:
@@ -145,7 +140,7 @@ def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[s
     The additive advantage is averaged over two random partitions into bags; the quantile is that
     of a third, examples weighted equally and releases by their probability.
     """
-    rng = _stream(seed, "partitions")
+    rng = stream(seed, "partitions")
     law = priors.Empirical(eta)
     additive = expected_advantage(law, chosen, n_bags=2, rng=rng)
     bags = law.partition(chosen.bag_size, rng)
@@ -159,10 +154,6 @@ def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[s
         "method": additive.method,
         "eta_mean": law.mean,
     }
-
-
-def _stream(seed: int, name: str) -> np.random.Generator:
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(STREAMS[name],)))
 
 
 def infinite_share(eta: Floats, chosen: Mechanism) -> float:

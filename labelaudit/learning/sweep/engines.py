@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from typing import Any
 
-import joblib
-
 from labelaudit.refusal import Refusal
 
 
@@ -34,7 +32,14 @@ def default_workers() -> int:
 
 @contextlib.contextmanager
 def local(workers: int | None = None) -> Iterator[int]:
-    """Processes on this machine, `default_workers` unless told; they share the cores' threads."""
+    """Processes on this machine, `default_workers` unless told; they share the cores' threads.
+
+    >>> with local(workers=2) as processes:
+    ...     processes
+    2
+    """
+    import joblib
+
     count = workers or default_workers()
     threads = max(1, cores() // count)
     with joblib.parallel_config(
@@ -58,6 +63,7 @@ def _leave_with_parent() -> None:
 @contextlib.contextmanager
 def dask(address: str, timeout: float = 10) -> Iterator[int]:
     """An existing Dask cluster. A run whose worker dies is given to another one."""
+    import joblib
     from distributed import Client
 
     try:

@@ -62,7 +62,12 @@ def paired(one: Mapping[int, float], other: Mapping[int, float], level: float = 
 
 
 def difference(value: float, error: float, trials: int, level: float = 0.95) -> Difference:
-    """A difference with a standard error from so many trials."""
+    """A difference with a standard error from so many trials.
+
+    >>> found = difference(0.02, error=0.005, trials=10)
+    >>> round(found.low, 4), round(found.high, 4), round(found.detectable, 4)
+    (0.0087, 0.0313, 0.0157)
+    """
     reach = float(stats.t(trials - 1).ppf((1 + level) / 2)) * error
     return Difference(value, value - reach, value + reach, _noticed(trials, level) * error, trials)
 
@@ -131,6 +136,16 @@ def against(curve: pd.DataFrame, points: pd.DataFrame, measure: str) -> pd.DataF
     beyond the curve's ends, or with an advantage of 0, infinite or not known is left out: nothing
     there can be compared. Of settings of the curve with one and the same advantage, the one of the
     largest epsilon counts.
+
+    >>> import pandas as pd
+    >>> columns = [*SETTING, "additive", "auc", "aucs"]
+    >>> low = ("fair", "RR", 1, 1.0, 0.1, 0.6, {0: 0.6})
+    >>> high = ("fair", "RR", 1, 4.0, 0.4, 0.8, {0: 0.8})
+    >>> point = ("fair", "LLP", 4, float("inf"), 0.2, 0.75, {0: 0.75})
+    >>> curve, points = (pd.DataFrame(rows, columns=columns) for rows in ([low, high], [point]))
+    >>> found = against(curve, points, "additive")
+    >>> found["difference"].round(6).tolist()
+    [0.05]
     """
     known = curve[_has_logarithm(curve[measure])].sort_values([measure, "epsilon"])
     known = known.drop_duplicates(measure, keep="last")
@@ -213,6 +228,13 @@ def cost(frame: pd.DataFrame, measure: str, limit: float, clean: float) -> dict[
     The best of many flatters: its AUC is the largest of `among` that are known with an error, so
     `loss` is on average too small. `optimism` is by how much if all of them were equally good,
     about the most it can be; a fair number needs new trials of the setting that was chosen.
+
+    >>> import pandas as pd
+    >>> rows = [("fair", "RR", 1, 1.0, 0.1, 0.6, 0.01), ("fair", "RR", 1, 4.0, 0.2, 0.75, 0.01)]
+    >>> frame = pd.DataFrame(rows, columns=[*SETTING, "additive", "auc", "error"])
+    >>> found = cost(frame, "additive", limit=0.25, clean=0.8)
+    >>> found["epsilon"], round(float(found["loss"]), 6), found["among"]
+    (4.0, 0.05, 2)
     """
     allowed = frame[(frame[measure] <= limit) & frame["auc"].notna()]
     if allowed.empty:

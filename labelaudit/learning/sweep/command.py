@@ -11,8 +11,8 @@ from typing import Any
 
 from labelaudit import datasets
 from labelaudit.datasets.store import data_folder
-from labelaudit.learning.grid import SCALES, Grid, read_grid
-from labelaudit.learning.store import Store, StoreRefusal, verify
+from labelaudit.learning.sweep.grid import SCALES, Grid, read_grid
+from labelaudit.learning.sweep.store import Store, StoreRefusal, verify
 from labelaudit.refusal import Refusal
 
 
@@ -75,7 +75,8 @@ def _add_results(subparsers: Any) -> None:
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     """Print the plan, then do it."""
-    from labelaudit.learning import advantages, sweep
+    from labelaudit.learning import sweep
+    from labelaudit.learning.sweep import advantages
 
     shard = _shard(arguments.shard)
     _check_engine(arguments)
@@ -89,6 +90,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     _print_plan(todo, audits, workers if arguments.engine == "local" else None, store)
     if arguments.dry_run:
         return 0
+    store.claim()
 
     def engine() -> Any:
         if arguments.engine == "dask":
@@ -156,7 +158,7 @@ def run_results(arguments: argparse.Namespace) -> int:
         for line in wrong:
             print(line, file=sys.stderr)
         return 1 if wrong else 0
-    from labelaudit.learning.selection import table
+    from labelaudit.learning.sweep.selection import table
 
     records = list(_records(store, arguments))
     if arguments.export is None:
@@ -193,8 +195,9 @@ def _records(store: Store, arguments: argparse.Namespace) -> Any:
 
 def _keys_of_grid(store: Store, arguments: argparse.Namespace) -> set[str]:
     """The keys of a grid's runs on one data set, or on each that the store has results of."""
-    from labelaudit.learning import advantages, sweep
-    from labelaudit.learning.store import key
+    from labelaudit.learning import sweep
+    from labelaudit.learning.sweep import advantages
+    from labelaudit.learning.sweep.store import key
 
     grid, keys = read_grid(arguments.grid), set()
     for name in _datasets(store) if arguments.dataset is None else [arguments.dataset]:
