@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.attack import TABLE_ENTRIES, likelihood_ratios
+from labelaudit.attack import TABLE_ENTRIES, attack
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.poisson_binomial import leave_one_out
@@ -83,8 +83,7 @@ def multiplicative_advantage(eta: ArrayLike, mechanism: Mechanism, releases: Arr
     >>> multiplicative_advantage([[0.3, 0.6]], LabelProportions(2), [0.0]).tolist()
     [[-inf, -inf]]
     """
-    with np.errstate(divide="ignore"):
-        shifts = np.log(likelihood_ratios(eta, mechanism, releases))
+    shifts = attack(eta, mechanism, releases, "shift")
     if isinstance(mechanism, NoisyCount):
         # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
         np.clip(shifts, -mechanism.epsilon, mechanism.epsilon, out=shifts)

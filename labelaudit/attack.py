@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +17,13 @@ from labelaudit.poisson_binomial import leave_one_out
 TABLE_ENTRIES = 4_000_000
 # Above this epsilon noise that is still finite leaves the range of a float within a few counts.
 FAINT_NOISE = 100.0
+# Below this a prior, times what noise of that epsilon may take off it, loses digits to underflow.
+FAINT_PRIOR = 1e-250
+# Below this a chance is worked out in logarithms: some of its terms may have been out of range.
+FAINT_CHANCE = 1e-200
+
+# How the attacker's knowledge is told: P(y_i = 1 | release), a likelihood ratio, or its logarithm.
+Form = Literal["posterior", "ratio", "shift"]
 
 
 def likelihood_ratios(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
@@ -23,13 +31,14 @@ def likelihood_ratios(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike)
 
     All the attacker learns about label i is in this number: its log is the multiplicative
     advantage (Definition 3.6), and times the prior odds it gives the posterior odds. It is 1
-    where the prior is exactly 0 or 1, and 0 or infinite where the label is revealed.
+    where the prior is exactly 0 or 1, and 0 or infinite where the label is revealed or the number
+    leaves the range of a float.
 
     >>> from labelaudit import LabelProportions
     >>> likelihood_ratios([[0.2, 0.5]], LabelProportions(2), [0.5]).round(12).tolist()
     [[1.0, 4.0]]
     """
-    return _attack(eta, mechanism, releases, as_ratio=True)
+    return attack(eta, mechanism, releases, "ratio")
 
 
 def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
@@ -39,7 +48,7 @@ def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floa
     >>> posterior([[0.2, 0.5]], LabelProportions(2), [0.5]).round(12).tolist()
     [[0.2, 0.8]]
     """
-    return _attack(eta, mechanism, releases, as_ratio=False)
+    return attack(eta, mechanism, releases, "posterior")
 
 
 def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> NDArray[np.int64]:
@@ -52,8 +61,8 @@ def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> ND
     return (posterior(eta, mechanism, releases) >= 0.5).astype(np.int64)
 
 
-def _attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, as_ratio: bool) -> Floats:
-    """Likelihood ratios or posteriors, by the quickest exact way the mechanism allows."""
+def attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, form: Form) -> Floats:
+    """What each release says about each label of its bag, by the quickest exact way there is."""
     priors = checks.priors(eta, checks.bag_size(mechanism))
     given = checks.releases(releases, getattr(mechanism, "release_shape", ()))
     if len(given) != len(priors):
@@ -62,18 +71,12 @@ def _attack(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, as_ratio:
         )
     if mechanism.epsilon == 0:
         impossible = np.isneginf(_checked_logs(mechanism, given)).all(axis=1)
-        result = np.ones_like(priors) if as_ratio else priors.copy()
+        result = priors.copy() if form == "posterior" else np.full_like(priors, form == "ratio")
         result[impossible] = np.nan
     elif isinstance(mechanism, NoisyCount) and not FAINT_NOISE < mechanism.epsilon < math.inf:
-        from labelaudit.kernels import ratio
-
-        result = ratio.attack(priors, mechanism.positions(given), mechanism.epsilon, as_ratio)
+        result = _noisy_count(priors, mechanism, given, form)
     else:
-        result = _any_channel(priors, mechanism, given)
-        if not as_ratio:
-            with np.errstate(invalid="ignore", over="ignore"):
-                mixed = priors * result / (1 - priors + priors * result)
-            result = np.where(np.isinf(result), 1.0, mixed)
+        result = _any_channel(priors, mechanism, given, form)
     impossible = np.isnan(result[:, 0])
     if impossible.any():
         bag = int(np.flatnonzero(impossible)[0])
@@ -89,32 +92,58 @@ def _shown(release: Floats) -> str:
     return ", ".join(f"{value:g}" for value in np.ravel(release))
 
 
-def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats) -> Floats:
-    """Likelihood ratios for any mechanism that knows its likelihood, NaN where impossible."""
-    ratios = np.empty_like(eta)
+def _noisy_count(eta: Floats, mechanism: NoisyCount, releases: Floats, form: Form) -> Floats:
+    """The compiled attack; bags with a prior too faint for it go the way of any channel."""
+    from labelaudit.kernels import ratio
+
+    positions = mechanism.positions(releases)
+    result = ratio.attack(eta, positions, mechanism.epsilon, form != "posterior")
+    if form == "shift":
+        result = _from_ratios(eta, result, form)
+    if eta.size and eta.min() < FAINT_PRIOR:
+        faint = ((eta > 0) & (eta < FAINT_PRIOR)).any(axis=1)
+        result[faint] = _any_channel(eta[faint], mechanism, releases[faint], form)
+    return result
+
+
+def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats, form: Form) -> Floats:
+    """The attack on any mechanism that knows its likelihood, NaN where a release is impossible."""
+    result = np.empty_like(eta)
     step = max(1, TABLE_ENTRIES // mechanism.bag_size**2)
     for start in range(0, len(eta), step):
         part = slice(start, start + step)
+        priors = eta[part]
         logs = _checked_logs(mechanism, releases[part])
         peaks = logs.max(axis=1, keepdims=True)
-        weights = np.exp(logs - np.where(np.isfinite(peaks), peaks, 0))
-        others = leave_one_out(eta[part])
+        # A common term of huge size would swallow the differences.
+        logs = logs - np.where(np.isfinite(peaks), peaks, 0)
+        weights = np.exp(logs)
+        others = leave_one_out(priors)
         one = np.einsum("bis,bs->bi", others, weights[:, 1:])
         zero = np.einsum("bis,bs->bi", others, weights[:, :-1])
         with np.errstate(all="ignore"):
-            ratios[part] = one / zero
-        # Where a chance is out of range for a float, logarithms still hold it. A channel without
-        # zeros has no other way to a chance of zero.
-        low = np.where(
-            np.isfinite(logs).all(axis=1, keepdims=True), np.minimum(one, zero), one + zero
-        )
-        faint = np.flatnonzero((low < 1e-200).any(axis=1))
+            ratios = np.where((priors == 0) | (priors == 1), 1.0, one / zero)
+        result[part] = _from_ratios(priors, ratios, form)
+        faint = np.flatnonzero((np.minimum(one, zero) < FAINT_CHANCE).any(axis=1))
         if faint.size:
-            ratios[part][faint] = _in_logs(eta[part][faint], logs[faint])
-    impossible = np.isnan(ratios).any(axis=1)
-    ratios[(eta == 0) | (eta == 1)] = 1.0
-    ratios[impossible] = np.nan
-    return ratios
+            shifts = _in_logs(priors[faint], logs[faint])
+            result[part][faint] = _from_shifts(priors[faint], shifts, form)
+    return result
+
+
+def _from_ratios(eta: Floats, ratios: Floats, form: Form) -> Floats:
+    with np.errstate(all="ignore"):
+        if form == "posterior":
+            mixed = eta * ratios / (1 - eta + eta * ratios)
+            return np.where(np.isinf(ratios), 1.0, mixed)
+        return np.log(ratios) if form == "shift" else ratios
+
+
+def _from_shifts(eta: Floats, shifts: Floats, form: Form) -> Floats:
+    with np.errstate(all="ignore"):
+        if form == "posterior":
+            return 1 / (1 + np.exp(np.log1p(-eta) - np.log(eta) - shifts))
+        return np.exp(shifts) if form == "ratio" else shifts
 
 
 def _checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:
@@ -134,7 +163,7 @@ def _checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:
 
 
 def _in_logs(eta: Floats, logs: Floats) -> Floats:
-    """Likelihood ratios by a forward-backward pass in logarithms; NaN for impossible releases."""
+    """Log likelihood ratios by a forward-backward pass in logarithms; NaN where impossible."""
     n_bags, k = eta.shape
     with np.errstate(all="ignore"):
         one, zero = np.log(eta)[:, :, None], np.log1p(-eta)[:, :, None]
@@ -145,14 +174,15 @@ def _in_logs(eta: Floats, logs: Floats) -> Floats:
             step = forward[j, :, :-1] + one[:, j]
             forward[j + 1, :, 1:] = np.logaddexp(forward[j + 1, :, 1:], step)
         possible = np.logaddexp.reduce(forward[k] + logs, axis=1) > -np.inf
-        ratios = np.empty_like(eta)
+        shifts = np.zeros_like(eta)
         ahead = logs.copy()
         for j in reversed(range(k)):
             here_one = np.logaddexp.reduce(forward[j, :, :-1] + ahead[:, 1:], axis=1)
             here_zero = np.logaddexp.reduce(forward[j] + ahead, axis=1)
-            ratios[:, j] = np.exp(here_one - here_zero)
+            shifts[:, j] = here_one - here_zero
             moved = np.full_like(ahead, -np.inf)
             moved[:, :-1] = ahead[:, 1:] + one[:, j]
             ahead = np.logaddexp(ahead + zero[:, j], moved)
-    ratios[~possible] = np.nan
-    return ratios
+    shifts[(eta == 0) | (eta == 1)] = 0
+    shifts[~possible] = np.nan
+    return shifts

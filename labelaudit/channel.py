@@ -22,6 +22,16 @@ class Mechanism:
     A mechanism of your own sets `bag_size` and `epsilon` and defines `likelihood` or
     `log_likelihood`: that is all the attacker needs. `release`, `debias` and, for exact sums over
     all releases, `channel` are yours to add.
+
+    >>> class AnyPositive(Mechanism):
+    ...     # Tells only whether a bag of three has a positive label.
+    ...     bag_size, epsilon = 3, math.inf
+    ...     def likelihood(self, releases):
+    ...         positive = np.arange(4) > 0
+    ...         return np.where(np.equal(releases, 1)[:, None], positive, ~positive).astype(float)
+    >>> from labelaudit import posterior
+    >>> posterior([[0.1, 0.2, 0.3]], AnyPositive(), [1]).round(3).tolist()
+    [[0.202, 0.403, 0.605]]
     """
 
     bag_size: int

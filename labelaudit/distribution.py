@@ -61,7 +61,7 @@ def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, 
     """Ratio sizes max(r, 1/r) of a finite channel and their probabilities, some bags at a time."""
     for part, one, zero in release_laws(eta, mechanism):
         p = eta[part, :, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             sizes = np.where(one > zero, one / zero, zero / one)
         sizes = np.where((p == 0) | (p == 1), 1.0, sizes)
         weights = p * one + (1 - p) * zero

@@ -25,6 +25,10 @@ class Estimate:
 
     `sampling_error` is the error from having a sample instead of the population, where there is
     a sample; `standard_error` is then the error from the random partitions alone.
+
+    >>> estimate = Estimate(0.25, 0.01, n=400, method="independent bags, exact over releases")
+    >>> estimate.value - 2 * estimate.standard_error
+    0.23
     """
 
     value: float

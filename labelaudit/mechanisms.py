@@ -22,7 +22,7 @@ from labelaudit.channel import CountChannel as CountChannel
 from labelaudit.channel import Mechanism as Mechanism
 from labelaudit.checks import Floats
 
-# Laplace noise of a scale above 1e300 may not fit a float.
+# Noise of a scale above 1e300 may not fit a float.
 LEAST_RATE = 1e-300
 
 
@@ -90,8 +90,8 @@ class NoisyCount(Mechanism):
         (appendix C) lacks the 1/k.
         """
         positions = self.positions(releases)
-        if self.epsilon == 0:
-            raise self._refuse_debias("at epsilon 0 the release says nothing")
+        if self.epsilon < LEAST_RATE:
+            raise self._refuse_debias(f"at epsilon {self.epsilon:g} the release says nothing")
         beyond = math.exp(-self.epsilon) / -math.expm1(-self.epsilon)
         ends = (positions == self.bag_size).astype(float) - (positions == 0)
         return (positions + beyond * ends) / self.bag_size

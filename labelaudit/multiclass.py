@@ -59,7 +59,7 @@ class ClassRandomizedResponse:
 
     def debias(self, releases: ArrayLike) -> Floats:
         """Unbiased estimates of each label's indicator vector: (n_bags, classes)."""
-        given = _class_numbers(releases, self.classes)
+        given = _class_numbers(checks.release_vector(releases), self.classes)
         keep, flip = self.channel()[0, :2]
         if keep == flip:
             raise ValueError(f"{self} cannot be debiased: at epsilon 0 the release says nothing")
@@ -111,7 +111,8 @@ def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floa
     """
     priors = _priors(eta, mechanism)
     if isinstance(mechanism, ClassRandomizedResponse):
-        given = _one_each(_class_numbers(releases, mechanism.classes), priors)
+        numbers = _class_numbers(checks.release_vector(releases), mechanism.classes)
+        given = _one_each(numbers, priors)
         joint = priors * mechanism.channel()[:, given].T[:, None, :]
     else:
         counts = _one_each(_counts(releases, mechanism), priors)

@@ -15,7 +15,17 @@ from labelaudit.checks import Floats
 
 
 class Prior(Protocol):
-    """Anything that can draw priors."""
+    """Anything that can draw priors.
+
+    >>> import numpy as np
+    >>> class Known:
+    ...     def sample(self, shape, rng):
+    ...         return np.full(shape, 0.3)
+    >>> from labelaudit import LabelProportions, expected_advantage
+    >>> rng = np.random.default_rng(0)
+    >>> round(expected_advantage(Known(), LabelProportions(2), n_bags=2, rng=rng).value, 6)
+    0.09
+    """
 
     def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent draws of eta."""
@@ -60,7 +70,12 @@ class Beta:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Every prior equally likely: the paper's second synthetic data set."""
+    """Every prior equally likely: the paper's second synthetic data set.
+
+    >>> import numpy as np
+    >>> Uniform().sample((2, 3), np.random.default_rng(0)).shape
+    (2, 3)
+    """
 
     def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Independent draws."""
@@ -172,9 +187,9 @@ def named(name: str) -> Beta | TwoPoint:
         return Beta(1, 1)
     if name in HALVES:
         return HALVES[name]
-    if found := re.fullmatch(f"constant-{number}", name):
+    if found := re.fullmatch(f"constant-{number}", str(name)):
         return TwoPoint(float(found[1]), float(found[1]))
-    if found := re.fullmatch(f"beta-{number}-{number}", name):
+    if found := re.fullmatch(f"beta-{number}-{number}", str(name)):
         return Beta(float(found[1]), float(found[2]))
     allowed = f"uniform, {', '.join(HALVES)}, beta-a-b such as beta-2-30, constant-p"
     raise ValueError(f"a law must be named one of {allowed} such as constant-0.1, not {name!r}")

@@ -306,6 +306,16 @@ def test_too_much_is_refused_before_it_starts(monkeypatch):
             "one release for each bag: 1 bags, 2 releases",
         ),
         (
+            lambda: multiclass.posterior([[0.5, 0.5]], ClassRandomizedResponse(2, 1), [[0]]),
+            ValueError,
+            r"releases must have shape \(n_bags,\), not \(1, 1\)",
+        ),
+        (
+            lambda: multiclass.posterior([[0.5, 0.5]], ClassRandomizedResponse(2, 1), 0),
+            ValueError,
+            r"releases must have shape \(n_bags,\), not \(\)",
+        ),
+        (
             lambda: multiclass.posterior([[[0.5, 0.5]] * 2], ClassProportions(2, 2), [[0.3, 0.7]]),
             ValueError,
             "multiples of 1/2",

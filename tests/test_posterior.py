@@ -11,6 +11,7 @@ from reference import (
     channel_of,
     laplace_density,
     numpy_posterior,
+    precise_pmf,
     precise_posteriors,
     release_values,
 )
@@ -213,6 +214,55 @@ def test_the_shift_never_exceeds_epsilon(epsilon):
         assert np.abs(shifts).max() <= epsilon
         assert shifts[0] == pytest.approx([-epsilon] * 3, rel=1e-14)
         assert shifts[3] == pytest.approx([epsilon] * 3, rel=1e-14)
+
+
+FAINT_BAGS = [
+    [1e-300, 1e-300, 1 - 1e-16, 1 - 1e-16],
+    [5e-324, 0.5, 1.0, 1e-300],
+    [1e-300, 0.0, 1e-300, 1e-300],
+    [1e-251, 1e-160, 0.3, 1 - 1e-12],
+]
+
+
+@pytest.mark.parametrize("eta", FAINT_BAGS, ids=str)
+@pytest.mark.parametrize("epsilon", [1e-300, 1.0, 40.0, 745.0, 1e300, math.inf])
+@pytest.mark.parametrize("kind", [GeometricProportions, LaplaceProportions, CountChannel])
+def test_priors_and_noise_at_the_ends_of_a_floats_range(kind, epsilon, eta):
+    finite = kind is CountChannel
+    mechanism = GeometricProportions(4, epsilon).channel() if finite else kind(4, epsilon)
+    for z in range(5):
+        x = 4 * (z / 4 + 0.05) if not finite and mechanism.continuous else z
+        distances = [abs(mpmath.mpf(x) - s) for s in range(5)]
+        weights = [mpmath.exp(-mpmath.mpf(epsilon) * d) if d else mpmath.mpf(1) for d in distances]
+        if finite:
+            weights = [mpmath.mpf(chance) for chance in mechanism.matrix[:, z].tolist()]
+        joint = [joint_chances(eta, i, weights) for i in range(4)]
+        releases = [x if finite else x / 4]
+        if not any(joint[0]):
+            with pytest.raises(ValueError, match="probability zero"):
+                posterior([eta], mechanism, releases)
+            continue
+        truth = [float(one / (one + zero)) for one, zero in joint]
+        found = posterior([eta], mechanism, releases)[0]
+        assert found == pytest.approx(truth, rel=1e-11, abs=1e-300)
+        shifts = [shift(p, *chances) for p, chances in zip(eta, joint, strict=True)]
+        moved = multiplicative_advantage([eta], mechanism, releases)[0]
+        assert moved == pytest.approx(shifts, rel=1e-12, abs=1e-12)
+
+
+def joint_chances(eta, i, weights):
+    """P(y_i = 1, release) and P(y_i = 0, release), up to a factor, from the others' counts."""
+    others, p = precise_pmf(np.delete(eta, i)), mpmath.mpf(eta[i])
+    one = mpmath.fdot(others, weights[1:])
+    return p * one, (1 - p) * mpmath.fdot(others, weights[:-1])
+
+
+def shift(prior, one, zero):
+    if prior in (0, 1):
+        return 0.0
+    if one == 0 or zero == 0:
+        return math.inf if zero == 0 else -math.inf
+    return float(mpmath.log(one * (1 - mpmath.mpf(prior)) / (zero * prior)))
 
 
 def test_posterior_where_the_release_says_nothing():

@@ -316,6 +316,7 @@ def test_bad_channel(matrix, error, message):
     [
         (RandomizedResponse(0), r"RandomizedResponse\(epsilon=0\.0\) cannot be debiased"),
         (GeometricProportions(2, 0), r"GeometricProportions.*cannot be debiased"),
+        (GeometricProportions(2, 1e-320), r"cannot be debiased: at epsilon 9\.99989e-321 the"),
         (LaplaceProportions(2, 0), r"LaplaceProportions.*cannot be debiased"),
         (NoRelease(2), r"NoRelease.*cannot be debiased: it releases nothing"),
         (CountChannel(np.eye(3)), r"(?s)CountChannel.*cannot be debiased: its releases are column"),

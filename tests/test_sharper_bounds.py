@@ -192,7 +192,7 @@ def test_the_mended_tail(scale):
 
 
 def test_the_mended_tail_for_many_bags():
-    """Two bags of three, eta in {0, 1/2}: all 49 pairs of bags, exactly."""
+    """Two bags of three, eta in {0, 1/2}: all 16 pairs of bags by their coins, exactly."""
     size, weight = 3, 0.1
     coins = np.arange(1, size + 1)
     gaps = np.append(0, coins / size * bounds.independent_advantage(0.5, coins))
