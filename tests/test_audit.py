@@ -10,7 +10,7 @@ from audit_cases import BAD, GOOD, LLP, RR, exposed, known_beliefs, some_rows
 import labelaudit as la
 from labelaudit import report
 from labelaudit.learning.calibration import compare
-from labelaudit.report import advice, exposure, scenarios, utility
+from labelaudit.report import advice, beliefs, exposure, recommendation, scenarios, utility
 from labelaudit.report.intervals import Interval
 
 # The attack
@@ -366,3 +366,32 @@ def test_a_slight_lean_of_a_large_table_is_no_failure():
 def test_an_endless_target_is_refused(kind):
     with pytest.raises(ValueError, match="must be a finite number"):
         report.Target.parse(f"{kind}=inf")
+
+
+def test_the_ratio_is_asked_only_of_an_eta_that_was_not_scaled_in_rotation():
+    rng = np.random.default_rng(3)
+    eta = rng.uniform(0.3, 0.7, 20_000)
+    labels = (rng.random(eta.size) < eta).astype(np.uint8)
+    sure = 0.5 + 1.03 * (eta - 0.5)
+    sure = np.where(sure > 0.5, sure + 0.006, sure - 0.006)
+    asked, not_asked = (
+        beliefs.calibration_of((sure,), labels, scaled=scaled) for scaled in (False, True)
+    )
+    # What the report calls the test is the test: the error alone lets this eta pass.
+    assert asked.ratio > 3 and asked.fails
+    assert math.isnan(not_asked.ratio) and math.isnan(not_asked.lean)
+    assert not_asked.error == asked.error and not not_asked.fails
+
+
+def test_a_target_that_the_labels_themselves_would_meet_is_called_empty():
+    rng = np.random.default_rng(1)
+    eta = rng.uniform(0.0, 0.02, 4000)
+    labels = (rng.random(eta.size) < eta).astype(np.uint8)
+    stake = beliefs.at_stake([eta], labels)
+    # Published outright they give exactly what is at stake, on the true labels or by eta.
+    outright = la.additive_advantage(eta, la.LabelProportions(1)).mean()
+    assert stake == pytest.approx(max(outright, labels.mean()))
+    said = recommendation.asks_nothing(report.Target("additive", 0.05), stake)
+    assert f"wrong about {stake:.1%}" in said and "smaller target" in said
+    for target in (report.Target("additive", stake / 2), report.Target("epsilon", 1.0)):
+        assert recommendation.asks_nothing(target, stake) == ""

@@ -43,6 +43,8 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
         assert {"setting", "verdict", "why", "own_bags"} <= set(one)
         assert one["verdict"] in (None, "meets")
     assert "releases looked ahead to" in html and "level of |I|" in html
+    assert (numbers["data"]["label"], numbers["data"]["positive_value"]) == ("bought", "1")
+    assert "<em>bought</em>" in html
     assert numbers["data"]["rows"] == 600 and numbers["bags"]["bags"] > 10
     assert len(numbers["most_exposed"]["RR (epsilon 1)"]) == 10
     for title in ("Recommendation", "By true label", "own bags", "knows more", "does not promise"):
@@ -73,6 +75,8 @@ BAD_ARGUMENTS = [
     (["--label", "bought", "--bag-sizes", "0"], "bag size must be a whole number"),
     (["--label", "bought", "--epsilons", "0"], "epsilon must be above 0"),
     (["--label", "bought", "--target", "privacy=1"], "a target is one of additive"),
+    (["--label", "bought", "--target", "privacy"], "a target is one of additive"),
+    (["--label", "bought", "--target", "additive"], "a target is written additive=NUMBER"),
     (["--label", "bought", "--target", "additive=0.7"], "must lie in [0, 0.5], not 0.7"),
     (["--label", "bought", "--mechanisms", "dp"], "a mechanism is one of rr, llp"),
     (["--label", "bought", "--utility", "forest"], "a utility model is one of none"),
@@ -156,6 +160,28 @@ sys.exit(main(["audit", {str(csv)!r}, *sys.argv[1:]]))
     assert (tmp_path / "r.json").is_file() and "No model was trained" in (
         tmp_path / "r.html"
     ).read_text()
+
+
+@pytest.mark.parametrize("name", ["report.html", "report.json"])
+def test_what_is_there_already_is_not_overwritten_unasked(name, csv, tmp_path, monkeypatch, capsys):
+    (tmp_path / name).write_text("of yesterday")
+    arguments = ["--label", "bought", "--prior", "eta", "--output", tmp_path / "report.html"]
+    quick = ["--mechanisms", "rr", "--epsilons", 1, "--refits", 2]
+    with monkeypatch.context() as patch:
+        patch.setattr(whole, "believe", lambda *a: pytest.fail("work began"))
+        assert run(csv, *arguments) == 2
+    assert f"{name} is there already: name another page" in capsys.readouterr().err
+    assert (tmp_path / name).read_text() == "of yesterday"
+    assert run(csv, *arguments, *quick, "--overwrite") == 0
+    assert (tmp_path / name).read_text() != "of yesterday"
+
+
+def test_two_files_are_written_or_none(tmp_path):
+    from labelaudit.report import command
+
+    with pytest.raises(UnicodeEncodeError):
+        command._write({tmp_path / "r.html": "whole", tmp_path / "r.json": "half \ud800"})
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_interrupted_audit_leaves_nothing_behind(csv, tmp_path):

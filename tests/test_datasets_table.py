@@ -145,7 +145,11 @@ REFUSED = {
     "absent": ({"features": ["age"]}, {"age": [None] * 6}, "every value is missing"),
     "constant": ({"features": ["age"]}, {"age": [3] * 6}, "it is constant"),
     "nothing": ({}, {"age": [3] * 6, "town": ["Ur"] * 6}, "no usable feature is left"),
-    "prior": ({"prior": "age"}, {"age": [0.5] * 5 + [1.5]}, r"lie in \[0, 1\]"),
+    "prior": (
+        {"prior": "age"},
+        {"age": [0.5] * 5 + [1.5]},
+        r"lie in \[0, 1\], not 1.5 as in row 6",
+    ),
     "hole": ({"prior": "age"}, {"age": [0.5] * 5 + [None]}, "missing in row 6"),
     "text": ({"prior": "town"}, {}, "must hold numbers"),
     "no label": ({}, {"sick": [None] * 6}, "no row with a label"),
@@ -171,12 +175,22 @@ def test_bad_tables_are_refused_in_one_line(tmp_path, case):
         ("t.parquet", b"x,y\n1,0\n", "is not a parquet file"),
         ("t.parquet", b"PAR1 and nothing more", "cannot be read as parquet"),
         ("t.csv", b"x,y\n1,0\n1\n", "cannot be read as csv"),
-        ("t.csv", b"x,x,y\n1,2,0\n", "two columns of the same name"),
+        ("t.csv", "x,y\nMüller,0\n".encode("latin-1"), "is not UTF-8 text; save it again"),
+        ("t.csv", "ä,y\n1,0\n".encode("latin-1"), "is not UTF-8 text; save it again"),
+        ("t.csv", "x,y\n1,0\n".encode("utf-16"), "is not UTF-8 text; save it again"),
+        ("t.xlsx", b"PK\x03\x04 and more", "is a spreadsheet or an archive; save the table as csv"),
+        ("t.csv", b"x;y\n1;0\n", "columns parted by ';'; a comma is needed"),
+        ("t.csv", b"x,x,y\n1,2,0\n", "more than one column of the name 'x'"),
     ],
 )
 def test_files_that_are_not_what_they_seem(tmp_path, name, content, message):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
         read_table(tmp_path / name, label="y")
+
+
+def test_a_missing_file_and_a_folder_are_told_apart(tmp_path):
     with pytest.raises(ValueError, match="there is no file"):
         read_table(tmp_path / "nowhere.csv", label="y")
+    with pytest.raises(ValueError, match="is a folder: name a csv or parquet file in it"):
+        read_table(tmp_path, label="y")

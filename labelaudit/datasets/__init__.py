@@ -44,6 +44,12 @@ def load(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
     `train_rows` is the number of training rows to simulate (60,000 unless told) or, of real data,
     the most to use. `seed` names the simulation. `higgs` and `kdd12` raise `NotPrepared` until
     they have been prepared.
+
+    >>> fair = load("fair")
+    >>> len(fair.train), len(fair.test), fair.simulated
+    (4244, 2122, False)
+    >>> load("kdd12-like", train_rows=100, seed=1).train.labels.shape
+    (100,)
     """
     if name not in NAMES:
         raise ValueError(f"a data set is one of {', '.join(NAMES)}, not {name!r}")
@@ -58,7 +64,11 @@ def load(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
 
 
 def load_or_standin(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
-    """The real data set where it has been prepared, its simulated stand-in where not."""
+    """The real data set where it has been prepared, its simulated stand-in where not.
+
+    >>> load_or_standin("higgs", train_rows=100).name in ("higgs", "higgs-like")
+    True
+    """
     try:
         return load(name, train_rows=train_rows, seed=seed)
     except NotPrepared:

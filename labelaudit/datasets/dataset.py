@@ -36,7 +36,15 @@ class Batch(NamedTuple):
 
 
 class Split:
-    """One part of a data set. Its arrays are mapped or made when they are first asked for."""
+    """One part of a data set. Its arrays are mapped or made when they are first asked for.
+
+    >>> import numpy as np
+    >>> from labelaudit.datasets import load
+    >>> train = load("fair").train
+    >>> batch = next(train.batches(3, np.random.default_rng(0)))
+    >>> batch.features.shape, batch.labels.tolist()
+    ((3, 8), [0, 1, 0])
+    """
 
     def __init__(self, open_arrays: Callable[[], Arrays], negatives_kept: float = 1.0) -> None:
         """`negatives_kept` is the share of negative examples that the data set still holds."""
@@ -104,7 +112,13 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A data set as every chapter uses it. `fingerprint` changes whenever the data do."""
+    """A data set as every chapter uses it. `fingerprint` changes whenever the data do.
+
+    >>> from labelaudit.datasets import load
+    >>> fair = load("fair")
+    >>> fair.columns[:3], fair.train.features.shape
+    (('rate_marriage', 'age', 'yrs_married'), (4244, 8))
+    """
 
     name: str
     train: Split

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelaudit import checks
 from labelaudit.checks import Floats
+from labelaudit.datasets.frame import listed, read_frame
 from labelaudit.datasets.store import digest_of
 
 # As many levels as scikit-learn's gradient boosting takes, less one for the pooled rest.
@@ -41,6 +41,8 @@ class Table:
     """A table with a sensitive label. Missing features are NaN; categories are codes from 0."""
 
     path: Path
+    label: str
+    positive: str  # the value that counts as 1
     labels: NDArray[np.uint8]
     features: NDArray[np.float32]
     columns: tuple[Column, ...]
@@ -85,18 +87,27 @@ def read_table(
     Without `features`, every other column is used that can be; one that is named must be usable.
     With `prior`, a column of P(y = 1 | x), no features are read. `positive` says which of two
     labels counts as 1 where it is not plain (1, true or yes against 0, false or no).
+
+    >>> import pandas
+    >>> import tempfile
+    >>> frame = pandas.DataFrame({"age": [30, 41, 52], "bought": ["yes", "no", "no"]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frame.to_csv(f"{folder}/shop.csv", index=False)
+    ...     table = read_table(f"{folder}/shop.csv", label="bought", features=["age"])
+    >>> table.labels.tolist(), table.features.tolist()
+    ([1, 0, 0], [[30.0], [41.0], [52.0]])
     """
     if isinstance(features, str):
         raise TypeError(f"features must be a list of columns, as in [{features!r}], not a text")
     if features is not None and not len(features) and prior is None:
         raise ValueError("features is empty: name a column, or leave it out to use all, or a prior")
     path = Path(path)
-    frame = _read(path)
+    frame = read_frame(path)
     special = {"label": label, "prior": prior, "bag": bag, "identifier": identifier}
     named = [name for name in (*special.values(), *(features or ())) if name is not None]
     for name in named:
         if name not in frame.columns:
-            raise ValueError(f"{path} has no column {name!r}; it has {_listed(frame.columns)}")
+            raise ValueError(f"{path} has no column {name!r}; it has {listed(frame.columns)}")
     if named.count(label) > 1:
         raise ValueError(f"the label {label!r} cannot be a feature, a prior or a bag as well")
     if bag is not None and bag == prior:
@@ -109,7 +120,7 @@ def read_table(
         frame = frame[~incomplete]
     if frame.empty:
         raise ValueError(f"{path} has no row with a label")
-    labels = _labels(frame[label], positive)
+    labels, one = _labels(frame[label], positive)
     codes, names = (None, ()) if bag is None else _codes(frame[bag])
     values: NDArray[np.float32] = np.empty((len(frame), 0), np.float32)
     columns: list[Column] = []
@@ -120,6 +131,8 @@ def read_table(
     rows = frame.index if identifier is None else frame[identifier]
     return Table(
         path=path,
+        label=label,
+        positive=one,
         labels=labels,
         features=values,
         columns=tuple(columns),
@@ -131,39 +144,6 @@ def read_table(
     )
 
 
-def _read(path: Path) -> Any:
-    """The file as a pandas frame whose index counts the rows of the file from 1."""
-    import pandas
-    import pyarrow
-    from pyarrow import csv, parquet
-
-    if not path.is_file():
-        raise ValueError(f"there is no file {path}")
-    with open(path, "rb") as file:
-        start = file.read(4)
-    if not start:
-        raise ValueError(f"{path} is empty")
-    is_parquet = start == b"PAR1"
-    if is_parquet != (path.suffix.lower() in (".parquet", ".pq")):
-        found = "is a parquet file" if is_parquet else "is not a parquet file"
-        raise ValueError(f"{path} {found}, whatever its name says")
-    options = csv.ConvertOptions(strings_can_be_null=True)
-    try:
-        table = (
-            parquet.read_table(path) if is_parquet else csv.read_csv(path, convert_options=options)
-        )
-    except (pyarrow.ArrowException, OSError) as error:
-        kind = "parquet" if is_parquet else "csv"
-        raise ValueError(f"{path} cannot be read as {kind}: {str(error).splitlines()[0]}") from None
-    if len(set(table.column_names)) < table.num_columns:
-        raise ValueError(f"{path} has two columns of the same name")
-    if table.num_rows == 0:
-        raise ValueError(f"{path} has no rows below its header")
-    frame = table.to_pandas(date_as_object=False)
-    frame.index = pandas.RangeIndex(1, len(frame) + 1)
-    return frame
-
-
 def _whole(values: Any) -> Any:
     """Whole numbers that pandas made floats, because some were missing, as whole numbers again."""
     if values.dtype.kind == "f" and (values % 1 == 0).all() and (values.abs() < 2**53).all():
@@ -171,11 +151,12 @@ def _whole(values: Any) -> Any:
     return values
 
 
-def _labels(values: Any, positive: str | float | bool | None) -> NDArray[np.uint8]:
+def _labels(values: Any, positive: str | float | bool | None) -> tuple[NDArray[np.uint8], str]:
+    """The labels as 0 and 1, and the word that counts as 1."""
     words = _whole(values).astype(str).str.strip()
     distinct = sorted(words.unique())
     if len(distinct) != 2:
-        shown = _listed(distinct)
+        shown = listed(distinct)
         raise ValueError(
             f"the label {values.name!r} must have two values, not {len(distinct)}: {shown}"
         )
@@ -183,15 +164,15 @@ def _labels(values: Any, positive: str | float | bool | None) -> NDArray[np.uint
         word = str(positive).strip()
         word = word if word in distinct else word.removesuffix(".0")
         if word not in distinct:
-            raise ValueError(f"positive must be one of {_listed(distinct)}, not {positive!r}")
-        return (words == word).to_numpy(np.uint8)
+            raise ValueError(f"positive must be one of {listed(distinct)}, not {positive!r}")
+        return (words == word).to_numpy(np.uint8), word
     low, high = sorted(distinct, key=lambda word: word.lower() in POSITIVE)
     if low.lower() not in NEGATIVE or high.lower() not in POSITIVE:
         raise ValueError(
-            f"the label {values.name!r} has values {_listed(distinct)}; say which of them is"
+            f"the label {values.name!r} has values {listed(distinct)}; say which of them is"
             f" positive, as in positive={distinct[1]!r}"
         )
-    return (words == high).to_numpy(np.uint8)
+    return (words == high).to_numpy(np.uint8), high
 
 
 def _prior(values: Any) -> Floats:
@@ -200,7 +181,13 @@ def _prior(values: Any) -> Floats:
         raise ValueError(f"the prior {values.name!r} is missing in row {row}")
     if values.dtype.kind not in "uif":
         raise ValueError(f"the prior {values.name!r} must hold numbers, not {values.dtype}")
-    return checks.probabilities(values.to_numpy(np.float64), str(values.name))
+    outside = values.index[~values.between(0, 1)]
+    if len(outside):
+        row = outside[0]
+        raise ValueError(
+            f"the prior {values.name!r} must lie in [0, 1], not {values[row]} as in row {row}"
+        )
+    return values.to_numpy(np.float64)
 
 
 def _codes(values: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
@@ -285,8 +272,3 @@ def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column
     codes[values.isna().to_numpy()] = np.nan
     shown = (*levels[:MOST_LEVELS], *(("(other)",) if len(levels) > MOST_LEVELS else ()))
     return codes.astype(np.float32), Column(name, categorical=True, levels=shown)
-
-
-def _listed(names: Any, most: int = 8) -> str:
-    names = [repr(str(name)) for name in names]
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")

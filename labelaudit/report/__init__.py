@@ -9,15 +9,15 @@
 
 from __future__ import annotations
 
-from labelaudit.report.advice import advise, judge, summary
-from labelaudit.report.beliefs import believe
+from labelaudit.report.advice import advise, judge
+from labelaudit.report.beliefs import believe, calibration_ratio_said, calibration_test
 from labelaudit.report.exposure import SURE, expose
 from labelaudit.report.page import as_html
 from labelaudit.report.plan import Plan, Target
+from labelaudit.report.recommendation import summary
 from labelaudit.report.records import most_exposed
 from labelaudit.report.report import Report, as_json, audit
 from labelaudit.report.scenarios import bag_facts, given_bags, knowing_more
-from labelaudit.report.sections import calibration_ratio_said, calibration_test
 from labelaudit.report.utility import measure_utility
 
 __all__ = [

@@ -17,8 +17,6 @@ from labelaudit.report.utility import Utility
 MEETS, MISSES, UNCLEAR = "meets", "misses", "cannot tell"
 BY_GUARANTEE = "by its guarantee, if labels are independent given what the attacker knows"
 BY_EPSILON = "its epsilon is known"
-# Without a model, labels whose worth differs by less than this share are taken as worth the same.
-MATERIAL = 0.1
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,16 @@ def judge(
 
     Where labels move `together`, a guarantee settles what epsilon is, and nothing else. Of a
     mechanism that is the user's own, labels that contradict its law come first.
+
+    >>> import numpy as np
+    >>> from labelaudit.report import Plan, expose
+    >>> from labelaudit.report.beliefs import Beliefs, calibration_of
+    >>> labels, etas = np.tile([0, 1], 50), (np.full(100, 0.5),) * 2
+    >>> beliefs = Beliefs(etas, False, calibration_of(etas, labels))
+    >>> [exposure] = expose(labels, beliefs, Plan(mechanisms=["rr"], epsilons=[1.0]))
+    >>> verdict = judge(exposure, Target("additive", 0.05), beliefs.calibration)
+    >>> verdict.word, verdict.why
+    ('misses', 'the interval is above it')
     """
     epsilon = target.kind == "epsilon"
     if exposure.setting.family.own and exposure.contradicted:
@@ -98,7 +106,21 @@ def judge(
 def advise(
     verdicts: Sequence[Verdict], utilities: Sequence[Utility], given: Sequence[Verdict] = ()
 ) -> tuple[Advice, ...]:
-    """One piece of advice for each kind of mechanism; `given` are verdicts on the table's bags."""
+    """One piece of advice for each kind of mechanism; `given` are verdicts on the table's bags.
+
+    >>> import numpy as np
+    >>> from labelaudit.report import Plan, expose
+    >>> from labelaudit.report.beliefs import Beliefs, calibration_of
+    >>> from labelaudit.report.utility import Utility
+    >>> labels, etas = np.tile([0, 1], 50), (np.full(100, 0.5),) * 2
+    >>> beliefs = Beliefs(etas, False, calibration_of(etas, labels))
+    >>> exposures = expose(labels, beliefs, Plan(mechanisms=["rr"], epsilons=[1.0, 2.0]))
+    >>> verdicts = [judge(one, Target("epsilon", 1.0), beliefs.calibration) for one in exposures]
+    >>> utilities = [Utility(one.setting, None, None, None) for one in exposures]
+    >>> [advice] = advise(verdicts, utilities)
+    >>> advice.verdict.exposure.title
+    'RR (epsilon 1)'
+    """
     costs = {utility.setting: utility for utility in utilities}
     clean = costs.get(None)
     families = dict.fromkeys(verdict.exposure.setting.family for verdict in verdicts)
@@ -152,6 +174,8 @@ def _words(
     doubtful = [one for one in own if one.word == UNCLEAR]
     if chosen is None:
         if not doubtful:
+            if len(own) == 1:
+                return f"{name}: the one setting tried misses the target."
             return f"{name}: none of the {len(own)} settings tried meets the target."
         reasons = "; ".join(dict.fromkeys(one.why for one in doubtful))
         return (
@@ -198,98 +222,3 @@ def _cost_words(cost: Utility | None, clean: Utility | None) -> str:
             f" {clean.auc.value:.3f} on clean labels, a loss of {_range(cost.loss)}"
         )
     return f"What it costs: {', and '.join(said)}." if said else ""
-
-
-def summary(
-    advices: Sequence[Advice], verdicts: Sequence[Verdict], target: Target, bags: bool = False
-) -> str:
-    """The recommendation in a few sentences; `bags` says whether the table has its own."""
-    chosen = sorted((one for one in advices if one.verdict is not None), key=_cost)
-    own = f" {_own_bags(advices)}" if bags else ""
-    if not chosen:
-        last = (
-            "For some the data cannot tell, and so this audit recommends none."
-            if any(one.word == UNCLEAR for one in verdicts)
-            else "All that were tried miss it: try larger bags or a smaller epsilon."
-        )
-        return f"No setting is shown to meet the target, {target}. {last}{own}"
-    known = [one for one in chosen if one.utility and one.utility.worth is not None]
-    unknown = [one for one in chosen if one not in known]
-    alike = [one for one in known if _alike(known[0], one)]
-    said = [f"Target: {target}."]
-    if alike:
-        by_model = alike[0].utility is not None and alike[0].utility.loss is not None
-        said.append(_least(alike, by_model))
-    if len(alike) > 1:
-        said.append(_safest(alike))
-    if unknown:
-        well = " as well" if alike else ""
-        verb = "meets" if len(unknown) == 1 else "meet"
-        said.append(f"{_names(unknown)} {verb} it{well}, at a cost that was not measured.")
-    return " ".join(sentence for sentence in said if sentence) + own
-
-
-def _least(alike: Sequence[Advice], by_model: bool) -> str:
-    measure = "" if by_model else ", by the worth of a label alone: no model was trained"
-    if len(alike) == 1:
-        return f"{_names(alike)} meets it at the least cost of all that was measured{measure}."
-    if by_model:
-        return f"{_names(alike)} meet it, and this data cannot tell their costs apart."
-    return f"{_names(alike)} meet it at about the same cost{measure}."
-
-
-def _safest(alike: Sequence[Advice]) -> str:
-    least = min(_guarantee(one) for one in alike)
-    safest = [one for one in alike if _guarantee(one) == least]
-    if math.isinf(least):
-        return ""
-    if len(safest) == len(alike):
-        return "Their guarantee is the same."
-    verb = "has" if len(safest) == 1 else "have"
-    return f"Of these, {_names(safest)} {verb} the strongest guarantee."
-
-
-def _own_bags(advices: Sequence[Advice]) -> str:
-    given = [one.given.exposure.title for one in advices if one.given is not None]
-    if given:
-        verb = "meets" if len(given) == 1 else "meet"
-        return f"In the table's own bags {_listed(given)} {verb} it."
-    return "In the table's own bags no setting is shown to meet it."
-
-
-def _guarantee(advice: Advice) -> float:
-    return advice.verdict.exposure.guarantee if advice.verdict else math.inf
-
-
-def _names(advices: Sequence[Advice]) -> str:
-    return _listed([one.verdict.exposure.title for one in advices if one.verdict is not None])
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Names in a sentence.
-
-    >>> _listed(["a", "b", "c"])
-    'a, b and c'
-    """
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def _cost(advice: Advice) -> tuple[float, float]:
-    utility = advice.utility
-    area = -utility.auc.value if utility and utility.auc else 0.0
-    worth = -utility.worth if utility and utility.worth is not None else 0.0
-    return (area, worth)
-
-
-def _alike(one: Advice, other: Advice) -> bool:
-    """Whether losses are within two standard errors; without a model, whether worths are close."""
-    if one.utility is None or other.utility is None:
-        return False
-    first, second = one.utility.loss, other.utility.loss
-    if first is not None and second is not None:
-        error = math.hypot(first.standard_error, second.standard_error)
-        return abs(first.value - second.value) <= 2 * error
-    if first is not None or second is not None:
-        return False
-    worths = [one.utility.worth or 0.0, other.utility.worth or 0.0]
-    return min(worths) >= (1 - MATERIAL) * max(worths)

@@ -118,7 +118,9 @@ class Frame:
         """The figure, with a sentence for those who cannot see it."""
         return (
             f'<svg viewBox="0 0 {self.width} {self.height}" role="img"'
-            f' aria-label="{escape(description, quote=True)}" style="max-width:{self.width}px"'
+            f' aria-label="{escape(description, quote=True)}"'
+            # On a narrow screen it scrolls rather than shrink below what can be read.
+            f' style="max-width:{self.width}px;min-width:{0.85 * self.width:.0f}px"'
             ' xmlns="http://www.w3.org/2000/svg" font-family="system-ui, sans-serif">'
             f'<rect width="{self.width}" height="{self.height}" fill="white"/>'
             f"{''.join(self.parts)}</svg>"

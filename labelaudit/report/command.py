@@ -68,6 +68,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
+    parser.add_argument(
+        "--overwrite", action="store_true", help="replace a page or numbers that are there already"
+    )
     parser.set_defaults(run=run_command)
 
 
@@ -76,11 +79,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     _check_combination(arguments)
     _check_installed(arguments)
     page = arguments.output or Path(f"{arguments.file.stem}-audit.html")
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise Refusal(f"the page must be an .html file, not {page}")
-    for path in (page, page.with_suffix(".json")):
-        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise Refusal(f"cannot write {path}: name a file in a folder that exists")
+    numbers = page.with_suffix(".json")
+    _check_output(page, numbers, arguments.overwrite)
 
     from labelaudit.datasets import read_table
     from labelaudit.report import Plan, Target, as_html, as_json, audit
@@ -119,11 +119,23 @@ def run_command(arguments: argparse.Namespace) -> int:
         report = audit(table, plan, say)
     except OwnFault as error:
         raise Failure(str(error)) from error
-    _write(page, as_html(report))
-    _write(page.with_suffix(".json"), as_json(report))
+    _write({page: as_html(report), numbers: as_json(report)})
     print(report.summary)
-    print(f"{page} is the page to read; {page.with_suffix('.json')} holds every number")
+    print(f"{page} is the page to read; {numbers} holds every number")
     return 0
+
+
+def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
+    """The files must be such as can be written, and not there yet."""
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise Refusal(f"the page must be an .html file, not {page}")
+    for path in (page, numbers):
+        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+            raise Refusal(f"cannot write {path}: name a file in a folder that exists")
+        if path.exists() and not overwrite:
+            raise Refusal(
+                f"{path} is there already: name another page with --output, or say --overwrite"
+            )
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
@@ -156,8 +168,14 @@ def _progress() -> Any:
     return say
 
 
-def _write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    partial = path.with_name(f"{path.name}.partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
+def _write(texts: dict[Path, str]) -> None:
+    """Each file whole or not at all, and none before all are on the disk."""
+    partial = {path: path.with_name(f"{path.name}.partial") for path in texts}
+    try:
+        for path, text in texts.items():
+            partial[path].write_text(text, encoding="utf-8")
+        for path in texts:
+            os.replace(partial[path], path)
+    finally:
+        for path in partial.values():
+            path.unlink(missing_ok=True)

@@ -95,7 +95,16 @@ class Exposure:
 def expose(
     labels: NDArray[np.integer], beliefs: Beliefs, plan: Plan, say: Say = lambda line: None
 ) -> tuple[Exposure, ...]:
-    """Attack every setting in every refit: new bags, a fresh release, the refit's own eta."""
+    """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
+
+    >>> import numpy as np
+    >>> from labelaudit.report.beliefs import Beliefs, calibration_of
+    >>> labels, etas = np.tile([0, 1], 50), (np.full(100, 0.5),) * 2
+    >>> beliefs = Beliefs(etas, False, calibration_of(etas, labels))
+    >>> [found] = expose(labels, beliefs, Plan(mechanisms=["rr"], epsilons=[1.0]))
+    >>> found.title, round(found.plug_in.value, 4), found.contradicted
+    ('RR (epsilon 1)', 0.2311, False)
+    """
     rng = np.random.default_rng([plan.seed, 2])
     sizes = sorted({setting.mechanism.bag_size for setting in plan.settings})
     some = rng.permutation(labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]

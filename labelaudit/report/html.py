@@ -23,7 +23,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def figure(svg: str, caption: str) -> str:
     """A picture with its caption; nothing where there is no picture."""
-    return f"<figure>{svg}<figcaption>{caption}</figcaption></figure>" if svg else ""
+    inner = f'<div class="wide" tabindex="0">{svg}</div><figcaption>{caption}</figcaption>'
+    return f"<figure>{inner}</figure>" if svg else ""
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from importlib import metadata
 
+from labelaudit.datasets.table import Column
 from labelaudit.report import sections
+from labelaudit.report.beliefs import calibration_ratio_said
 from labelaudit.report.exposure import MOST_RECORDS, rounds_for
 from labelaudit.report.html import table as as_table
 from labelaudit.report.report import Report
 from labelaudit.report.style import STYLE
+
+# Features named on the page; the JSON file has all.
+MOST_NAMED = 30
 
 CAVEATS = (
     (
@@ -85,7 +91,7 @@ def _warnings(report: Report) -> str:
         found.append(
             f"The estimate of eta is not calibrated: its error is {calibration.error:.3f}, where"
             f" chance alone would give {calibration.noise:.3f}."
-            f" {sections.calibration_ratio_said(report.beliefs)} Whatever rests on eta is not to be"
+            f" {calibration_ratio_said(report.beliefs)} Whatever rests on eta is not to be"
             " relied on, and no setting is recommended but by its guarantee."
         )
     doubtful = [one.exposure.title for one in report.verdicts if one.exposure.contradicted]
@@ -125,13 +131,22 @@ def _data(report: Report) -> str:
     used = (
         "a ready-made prior"
         if table.prior is not None
-        else f"{len(table.columns)} features ({int(table.categorical.sum())} categorical)"
+        else f"{len(table.columns)} features ({int(table.categorical.sum())} categorical):"
+        f" {escape(_some(table.columns))}"
     )
     return (
-        f"<section><h2>The data</h2><p>{len(table):,} records with a label; {ones:,} of them"
-        f" ({ones / len(table):.1%}) are positive. Used: {used}.</p>"
+        f"<section><h2>The data</h2><p>{len(table):,} records with the label"
+        f" <em>{escape(table.label)}</em>; for {ones:,} of them ({ones / len(table):.1%}) it is"
+        f" <em>{escape(table.positive)}</em>, the value called positive. Used: {used}.</p>"
         f"{f'<ul>{notes}</ul>' if notes else ''}</section>"
     )
+
+
+def _some(columns: Sequence[Column]) -> str:
+    """The names of the first few columns."""
+    names = [column.name for column in columns[:MOST_NAMED]]
+    more = len(columns) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
 def _caveats() -> str:

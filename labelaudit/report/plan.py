@@ -54,13 +54,15 @@ class Target:
     @classmethod
     def parse(cls, text: str) -> Target:
         """Read `kind=value`."""
-        kind, _, value = text.partition("=")
+        kind, _, value = (part.strip() for part in text.partition("="))
         try:
-            return cls(kind.strip(), float(value))
-        except ValueError as error:
-            if kind.strip() in TARGETS and not _is_number(value):
+            number = float(value)
+        except ValueError:
+            if kind in TARGETS:
                 raise ValueError(f"a target is written {kind}=NUMBER, not {text!r}") from None
-            raise error from None
+            # It is the kind that is wrong, and that the message is to name.
+            number = 0.0
+        return cls(kind, number)
 
     def __str__(self) -> str:
         """In words."""
@@ -69,14 +71,6 @@ class Target:
         return f"{names.get(self.kind, 'epsilon')} of at most {self.value:g}" + (
             whom if self.kind == "multiplicative" else ""
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 @dataclass(frozen=True)
@@ -89,6 +83,10 @@ class Plan:
     other bags and fresh noise. `repeats` are the numbers of releases to look ahead to, `known` the
     numbers of bag-mates whose labels an attacker may know; a number beyond a bag's mates is all of
     them, and without any it is nobody, one, half and all.
+
+    >>> plan = Plan(mechanisms=["rr", "llp"], bag_sizes=[8], epsilons=[0.5, 1.0])
+    >>> [setting.title for setting in plan.settings]
+    ['RR (epsilon 0.5)', 'RR (epsilon 1)', 'LLP (bags of 8)']
     """
 
     mechanisms: Sequence[str] = ("rr", "llp", "geometric", "laplace")

@@ -27,6 +27,13 @@ def most_exposed(
     Among random mates a record's mean advantage is a function of its prior alone. It is computed
     on a grid first, then for the first few records at their own priors, each in the same bags as
     all others, so that no record leads by the luck of its bag. The value shown is from fresh bags.
+
+    >>> import numpy as np
+    >>> from labelaudit import RandomizedResponse
+    >>> etas, ids = [np.array([0.1, 0.5, 0.7])], ["Ada", "Ben", "Cleo"]
+    >>> found = most_exposed(etas, ids, RandomizedResponse(1.0), count=2, seed=0)
+    >>> [(one["id"], round(one["advantage"], 4)) for one in found]
+    [('Ben', 0.2311), ('Cleo', 0.0311)]
     """
     rng = np.random.default_rng([seed, 3])
     # A ready-made prior is the same in every refit.

@@ -7,15 +7,17 @@ import json
 import math
 import time
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 
 from labelaudit.datasets import Table
-from labelaudit.report.advice import Advice, Verdict, advise, judge, summary
-from labelaudit.report.beliefs import Beliefs, Say, believe, check_table
-from labelaudit.report.exposure import Exposure, expose
+from labelaudit.report.advice import Advice, Verdict, advise, judge
+from labelaudit.report.beliefs import Beliefs, Say, at_stake, believe, check_table
+from labelaudit.report.exposure import MOST_RECORDS, Exposure, expose, rounds_for
 from labelaudit.report.plan import Plan
+from labelaudit.report.recommendation import asks_nothing, summary
 from labelaudit.report.records import most_exposed
 from labelaudit.report.scenarios import (
     BagFacts,
@@ -51,6 +53,11 @@ class Report:
     seconds: float
 
     @property
+    def at_stake(self) -> float:
+        """The most that any release can add to the attacker's accuracy."""
+        return at_stake(self.beliefs.etas, self.table.labels)
+
+    @property
     def histogram(self) -> tuple[int, ...]:
         """How many records have an eta in each of twenty equal parts of [0, 1]."""
         counts, _ = np.histogram(self.beliefs.mean, HISTOGRAM_BINS, (0, 1))
@@ -58,7 +65,24 @@ class Report:
 
 
 def audit(table: Table, plan: Plan, say: Say = lambda line: None) -> Report:
-    """Estimate eta, attack every setting, look at who is exposed and at the cost, and advise."""
+    """Estimate eta, attack every setting, look at who is exposed and at the cost, and advise.
+
+    >>> import json
+    >>> import pandas
+    >>> import tempfile
+    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.report import Target, as_html
+    >>> plan = Plan(mechanisms=["rr"], epsilons=[0.1, 4.0], target=Target("additive", 0.05))
+    >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     frame.to_csv(f"{folder}/survey.csv", index=False)
+    ...     found = audit(read_table(f"{folder}/survey.csv", label="ill", prior="eta"), plan)
+    ...     page, numbers = as_html(found), as_json(found)
+    >>> [(verdict.exposure.title, verdict.word) for verdict in found.verdicts]
+    [('RR (epsilon 0.1)', 'meets'), ('RR (epsilon 4)', 'misses')]
+    >>> page[:15], json.loads(numbers)["advice"][0]["setting"]
+    ('<!DOCTYPE html>', 'RR (epsilon 0.1)')
+    """
     start = time.monotonic()
     check_table(table)
     plan.check_table(table)
@@ -87,6 +111,10 @@ def audit(table: Table, plan: Plan, say: Say = lambda line: None) -> Report:
         utilities = measure_utility(table, plan.settings, "network", plan.seed, focus, say)
         advices = advise(verdicts, utilities, in_bags)
     focus = focus_of(advices, verdicts)
+    said = [
+        summary(advices, verdicts, plan.target, facts is not None),
+        asks_nothing(plan.target, at_stake(beliefs.etas, table.labels)),
+    ]
     say("who is exposed, and what more an attacker may know")
     return Report(
         table=table,
@@ -95,7 +123,7 @@ def audit(table: Table, plan: Plan, say: Say = lambda line: None) -> Report:
         verdicts=verdicts,
         utilities=utilities,
         advices=advices,
-        summary=summary(advices, verdicts, plan.target, facts is not None),
+        summary=" ".join(filter(None, said)),
         exposed={one.title: _most_exposed(beliefs, table, one, plan.seed) for one in focus},
         knowing=tuple(row for one in focus for row in knowing_more(beliefs, one, plan)),
         bags=facts,
@@ -130,6 +158,8 @@ def as_json(report: Report) -> str:
     found = {
         "data": {
             "file": table.path.name,
+            "label": table.label,
+            "positive_value": table.positive,
             "sha256": table.fingerprint,
             "rows": len(table),
             "positive": int(table.labels.sum()),
@@ -151,6 +181,7 @@ def as_json(report: Report) -> str:
         ],
         "calibration": _plain(report.beliefs.calibration)
         | {"fails": report.beliefs.calibration.fails, "refitted": report.beliefs.refitted},
+        "at_stake": report.at_stake,
         "eta_histogram": list(report.histogram),
         "settings": [_judged(one) for one in report.verdicts],
         "utility": [_plain(one) for one in report.utilities],
@@ -161,6 +192,11 @@ def as_json(report: Report) -> str:
             {"given": _judged(verdict), "random": _exposure(one.random)}
             for one, verdict in zip(report.given, report.in_bags, strict=True)
         ],
+        "attacked_in_each_refit": {
+            "records": min(len(table), MOST_RECORDS),
+            "times": rounds_for(len(table)),
+        },
+        "labelaudit": metadata.version("labelaudit"),
         "seconds": round(report.seconds, 1),
     }
     return json.dumps(_finite(found), indent=1, allow_nan=False) + "\n"

@@ -55,7 +55,17 @@ class Knowing:
 
 
 def knowing_more(beliefs: Beliefs, setting: Setting, plan: Plan) -> list[Knowing]:
-    """From nobody known to everybody known but one; from one release to several; in every refit."""
+    """From nobody known to everybody known but one; from one release to several; in every refit.
+
+    >>> import numpy as np
+    >>> from labelaudit.report.beliefs import Beliefs, calibration_of
+    >>> etas = (np.full(100, 0.5),) * 2
+    >>> beliefs = Beliefs(etas, False, calibration_of(etas, np.tile([0, 1], 50)))
+    >>> plan = Plan(mechanisms=["llp"], bag_sizes=[2], repeats=[1])
+    >>> found = knowing_more(beliefs, plan.settings[0], plan)
+    >>> [(one.known, one.advantage.value) for one in found]
+    [(0, 0.25), (1, 0.5)]
+    """
     rng = np.random.default_rng([plan.seed, 5])
     mechanism, k = setting.mechanism, setting.mechanism.bag_size
     n_bags = min(beliefs.etas[0].size, max(RECORDS, 10 * k)) // k
@@ -152,6 +162,12 @@ def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats)
 
     The dispersion is the squared excess of ones over all bags as a share of its variance. A mean
     of the bags' own shares would rest on the few bags whose labels are all but certain.
+
+    >>> import numpy as np
+    >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
+    >>> facts = bag_facts(bags, labels, np.full(100, 0.5))
+    >>> facts.of_one_label, round(facts.expected_of_one_label, 6), facts.move_together
+    (50, 25.0, True)
     """
     sizes = np.bincount(bags)
     ones = np.bincount(bags, labels)
@@ -177,7 +193,17 @@ def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats)
 def given_bags(
     bags: NDArray[np.int64], labels: NDArray[np.integer], beliefs: Beliefs, plan: Plan
 ) -> list[GivenBags]:
-    """Each mechanism that takes bags of any size, on the table's bags and on random ones."""
+    """Each mechanism that takes bags of any size, on the table's bags and on random ones.
+
+    >>> import numpy as np
+    >>> from labelaudit.report.beliefs import Beliefs, calibration_of
+    >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
+    >>> etas = (np.full(100, 0.5),) * 2
+    >>> beliefs = Beliefs(etas, False, calibration_of(etas, labels))
+    >>> [found] = given_bags(bags, labels, beliefs, Plan(mechanisms=["llp"], bag_sizes=[2]))
+    >>> found.given.realised.value, found.random.realised.value < 0.4
+    (0.5, True)
+    """
     truth = labels.astype(np.int64)
     sizes = np.unique(np.bincount(bags))
     found = []

@@ -7,14 +7,7 @@ from html import escape
 
 from labelaudit.report import charts
 from labelaudit.report.advice import Verdict
-from labelaudit.report.beliefs import (
-    CHANCE_FACTOR,
-    FOLDS,
-    LEAST_LEAN,
-    LEAST_MARGIN,
-    MOST_RATIO,
-    Beliefs,
-)
+from labelaudit.report.beliefs import FOLDS, calibration_ratio_said, calibration_test
 from labelaudit.report.exposure import SURE
 from labelaudit.report.html import epsilon, figure, interval, table
 from labelaudit.report.intervals import COVERAGE
@@ -59,6 +52,8 @@ def eta(report: Report) -> str:
         f" {calibration.auc:.3f} and its Brier score {calibration.brier:.4f}. The expected"
         f" calibration error is {calibration.error:.4f}; chance alone would give about"
         f" {calibration.noise:.4f}. {calibration_ratio_said(report.beliefs)}</p>"
+        f"<p>Without any release this attacker is wrong about {report.at_stake:.1%} of the records,"
+        " by eta or in truth, whichever is more. No release can add more than that.</p>"
         f"<p>{verdict}: {calibration_test(report.beliefs.refitted)}</p>"
         '<div class="pair">'
         + figure(
@@ -68,34 +63,6 @@ def eta(report: Report) -> str:
         )
         + figure(charts.histogram_chart(report.histogram), "How many records have which eta.")
         + "</div></section>"
-    )
-
-
-def calibration_ratio_said(beliefs: Beliefs) -> str:
-    """What Spiegelhalter's ratio tells of a ready-made eta, and why it tells nothing of another."""
-    if beliefs.refitted:
-        return (
-            "Spiegelhalter's ratio is not asked: each fold was scaled on the labels of another,"
-            " which pulls the ratio over all folds to 0 whatever eta is worth."
-        )
-    ratio, lean = beliefs.calibration.ratio, beliefs.calibration.lean
-    return (
-        f"Spiegelhalter's ratio is {ratio:.1f}, and eta lies {abs(lean):.4f} too"
-        f" {'far from' if lean > 0 else 'near to'} 1/2 on average."
-    )
-
-
-def calibration_test(refitted: bool) -> str:
-    """What an estimate of eta must pass, in words."""
-    error = (
-        f"an error of at most {CHANCE_FACTOR:g} times what chance gives, or no more than"
-        f" {LEAST_MARGIN:g} above it"
-    )
-    if refitted:
-        return f"{error}."
-    return (
-        f"{error}; and a ratio between -{MOST_RATIO:g} and {MOST_RATIO:g}, where a true eta gives a"
-        f" standard normal number, or a distance of at most {LEAST_LEAN:g}."
     )
 
 
@@ -215,9 +182,9 @@ def own_bags(report: Report) -> str:
         " labels are alike, so that proportions without noise give every one of them away; eta led"
         f" one to expect {facts.expected_of_one_label:,.1f}. The dispersion of labels within bags"
         f" is {facts.dispersion:.2f} (&plusmn; {2 * facts.dispersion_error:.2f}); 1 means"
-        f" independent given eta.{learned}</p><p>Bags that are not drawn at random hold people who"
-        " are alike. Beside each number on the table's own bags stands the one on random bags of"
-        " the same sizes. The target is judged on the table's own.</p>"
+        f" independent given eta.{learned}</p><p>Bags that are not drawn at random may hold people"
+        " who are alike. Beside each number on the table's own bags stands the one on random bags"
+        " of the same sizes. The target is judged on the table's own.</p>"
         + (table(head, rows) if rows else "")
         + f"<p>{_without_bags(report)}</p></section>"
     )
@@ -259,7 +226,7 @@ def knowing(report: Report) -> str:
     return (
         "<section><h2>If the attacker knows more</h2><p>The same bags, but the labels of some"
         " bag-mates are known; or the same labels released several times with fresh noise. The"
-        " advantage then grows; epsilon is unmoved by known mates and adds up over releases."
+        " advantage can only grow; epsilon is unmoved by known mates and adds up over releases."
         f" Computed from eta for a sample of bags, for one setting of each mechanism.{left_out}</p>"
         f"{table(head, rows)}</section>"
     )

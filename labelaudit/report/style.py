@@ -27,11 +27,12 @@ thead th { border-top: 0; vertical-align: bottom; }
 thead th:first-child { text-align: left; }
 table.text td { text-align: left; }
 td small { display: block; color: var(--soft); white-space: nowrap; }
-td small.why { white-space: normal; min-width: 7rem; }
+td small.why { white-space: normal; min-width: 7rem; text-wrap: balance; }
 .verdict { font-weight: 600; white-space: nowrap; }
 .verdict.meets { color: var(--good); } .verdict.misses { color: var(--bad); }
 .verdict.cannot { color: var(--open); }
-figure { margin: 1rem 0; }
+figure { margin: 1rem 0; min-width: 0; }
+figure .wide { margin: 0; }
 figure svg { width: 100%; height: auto; background: #ffffff; border-radius: 0.3rem;
   display: block; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(17rem, 1fr)); gap: 1rem; }
@@ -43,6 +44,13 @@ details summary { cursor: pointer; color: var(--soft); }
 dt { font-weight: 600; } dd { margin: 0 0 0.7rem; }
 @media (max-width: 600px) { main { padding: 0.6rem 0.8rem 3rem; } h1 { font-size: 1.5rem; }
   th[scope="row"] { white-space: normal; min-width: 8rem; } th, td { padding: 0.3rem 0.45rem; } }
-@media print { :root { --ink: #14181e; --ground: #ffffff; --pale: #f3f4f6; --soft: #48566b; }
-  details > * { display: block; } figure, tr { break-inside: avoid; } }
+@media print { :root { --ink: #14181e; --ground: #ffffff; --pale: #f3f4f6; --rule: #c9ccd0;
+  --soft: #48566b; --good: #00694d; --bad: #a8320a; --open: #7a5a00; }
+  @page { margin: 12mm; }
+  /* Folded lines are unfolded, and no column may run off the sheet. */
+  details::details-content { content-visibility: visible; block-size: auto; }
+  .wide { overflow: visible; } figure svg { min-width: 0 !important; }
+  table { font-size: 0.68rem; } th, td { padding: 0.2rem 0.3rem; }
+  th[scope="row"], td small { white-space: normal; } td small.why { min-width: 4.5rem; }
+  figure, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 """
