@@ -6,6 +6,7 @@ from html import escape
 
 from labelaudit import ledger
 from labelaudit.ledger.html import badge
+from labelaudit.ledger.typeset import typeset
 
 __all__ = ["Verdicts", "verdicts"]
 
@@ -52,10 +53,10 @@ def verdicts(*ids: str) -> Verdicts:
 
 
 def _as_row(item: ledger.Entry, statement: str) -> str:
-    notes = [f"<b>{escape(statement)}</b>", escape(item["evidence"])]
-    notes.append(f"<em>Searched:</em> {escape(item['searched'])}.")
+    notes = [f"<b>{typeset(statement)}</b>", typeset(item["evidence"])]
+    notes.append(f"<em>Searched:</em> {typeset(item['searched'])}.")
     if item["mended"]:
-        notes.append(f"<em>Mended:</em> {escape(item['mended'])}")
+        notes.append(f"<em>Mended:</em> {typeset(item['mended'])}")
     text = "".join(f"<p>{note}</p>" for note in notes)
     head = f"<b>{escape(item['id'])}</b>{badge(item['verdict'])}"
     return f'<tr><th scope="row">{head}</th><td>{text}</td></tr>'

@@ -6,12 +6,14 @@ add buttons that filter by verdict and a box that filters by words.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from labelaudit.ledger import Entry, Row, Verdict, rows
+from labelaudit.ledger.typeset import LETTERS, typeset
 
 VERDICTS: tuple[Verdict, ...] = ("holds", "false", "misprint", "gap", "unchecked")
 PARTS = {
@@ -66,9 +68,11 @@ SCRIPT = """
   const buttons = [...controls.querySelectorAll("button")];
   const box = controls.querySelector("input");
   const shown = page.querySelector(".ledger-shown");
+  const letters = new Map(Object.entries(LETTERS));
   let wanted = "";
   const filter = () => {
-    const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
+    const typed = box.value.toLowerCase().replace(/[a-z]+/g, word => letters.get(word) ?? word);
+    const words = typed.split(/\\s+/).filter(Boolean);
     let count = 0;
     for (const row of entries) {
       const text = row.textContent.toLowerCase();
@@ -88,7 +92,7 @@ SCRIPT = """
   box.addEventListener("input", filter);
   controls.hidden = false;
 })();
-"""
+""".replace("LETTERS", json.dumps({name.lower(): sign.lower() for name, sign in LETTERS.items()}))
 
 
 def badge(verdict: str) -> str:
@@ -193,5 +197,4 @@ def _line(row: Row, item: Entry, chapters: Collection[str]) -> str:
 def _text(title: str, text: str | None, kind: str = "text") -> str:
     if not text:
         return ""
-    shown = escape(text.replace("<=", "\u2264").replace(">=", "\u2265"))
-    return f'<p class="ledger-{kind}">{f"<b>{title}:</b> " if title else ""}{shown}</p>'
+    return f'<p class="ledger-{kind}">{f"<b>{title}:</b> " if title else ""}{typeset(text)}</p>'

@@ -127,7 +127,8 @@ def split_of_the_sum(search: Search, edge: int = 0) -> Finding:
                 confirm(left == twice + pmf[high] - pmf[low - 1], "the exact form of the sum")
                 confirm(left <= 2 * outside(pmf, low, high - 1), "the mended bound")
                 gap = twice + edge * pmf[high] - left
-                slack.see([gap], [f"eta = {[str(v) for v in eta]}, [{low}, {high}]"])
+                bag = ", ".join(map(str, eta))
+                slack.see([gap], [f"eta = ({bag}) and [a, b] = [{low}, {high}]"])
                 cases += 1
     pmf = exact.poisson_binomial(FAIR_PAIR)
     left, right = outside(pmf, 1, 1) + outside(pmf, 0, 0), 2 * outside(pmf, 1, 1)

@@ -36,9 +36,10 @@ from labelaudit.ledger.rows import Finding, Search, confirm, statement
 def variance_of_laplace(search: Search, halving: int = 1) -> Finding:
     """Twice the squared scale."""
     variance = sympy.simplify(laplace_variance(1 / (halving * SIZE * EPSILON)))
+    found = str(variance).replace("**", "^").replace("*", " ")
     return Finding(
         "holds" if sympy.simplify(variance - 2 / (SIZE**2 * EPSILON**2)) == 0 else "false",
-        evidence=f"sympy integrates z^2 against the density: {variance}.",
+        evidence=f"sympy integrates z^2 against the density: {found}.",
         searched="symbolic",
     )
 

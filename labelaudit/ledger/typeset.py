@@ -1,0 +1,87 @@
+"""The ledger's plain text as HTML: letters for their names, raised and lowered marks.
+
+Statements are written as they can be typed, because the command prints them too. On a page they
+deserve better; they are too short, and too mixed with words, to be worth LaTeX.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+LETTERS = {
+    "alpha": "α",
+    "beta": "β",
+    "gamma": "γ",
+    "Gamma": "Γ",
+    "delta": "δ",
+    "epsilon": "ε",
+    "eps": "ε",
+    "eta": "η",
+    "theta": "θ",
+    "Theta": "Θ",
+    "mu": "μ",
+    "pi": "π",
+    "sigma": "σ",
+    "Sigma": "Σ",
+    "Omega": "Ω",
+}
+SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "-+": "∓", "O~": "Õ"}
+
+_LETTER = re.compile(rf"(?:(?<![A-Za-z])|(?<=/d))(?:{'|'.join(LETTERS)})(?![A-Za-z])")
+_INDEX = re.compile(r"\b([cfsxIVXΣΓμ])(\di?)\b")
+_SIGN = re.compile("|".join(map(re.escape, SIGNS)))
+_SUM = re.compile(r"\b(?:sum|prod)(?=_)")
+_ROOT = re.compile(r"\bsqrt(?:\((\d+|[A-Za-z]+)\)|(?=\())")
+_SCRIPT = re.compile(
+    r"(?<=[\w)\]}|∑∏])([\^_])(?:(?=[({])|([+-]?(?:\d+(?:\.\d+)?|[A-Za-z]+)|\+|\|\w\|))"
+)
+
+
+def typeset(text: str) -> str:
+    """Plain text with its formulas set in HTML; names such as `non_asymptotic` stay as they are.
+
+    >>> typeset("mu_i <= e^(-2 beta^2 k) sqrt(k)")
+    'μ<sub>i</sub> ≤ e<sup>−2 β<sup>2</sup> k</sup> √k'
+    >>> typeset("(eta - pi)^+ and q^|j|")
+    '(η - π)<sup>+</sup> and q<sup>|j|</sup>'
+    >>> typeset("P(y < 1) is in thm:non_asymptotic")
+    'P(y &lt; 1) is in thm:non_asymptotic'
+    """
+    text = _SUM.sub(lambda found: "∑" if found[0] == "sum" else "∏", text)
+    text = _ROOT.sub(lambda found: f"√{found[1] or ''}", text)
+    parts, done = [], 0
+    for found in _SCRIPT.finditer(text):
+        if found.start() < done:
+            continue
+        body, end = _body(text, found)
+        if body is None:
+            continue
+        kind = "sup" if found[1] == "^" else "sub"
+        parts += [_plain(text[done : found.start()]), f"<{kind}>{_raised(body)}</{kind}>"]
+        done = end
+    return "".join([*parts, _plain(text[done:])])
+
+
+def _body(text: str, found: re.Match[str]) -> tuple[str | None, int]:
+    """What a mark raises or lowers, without its brackets, and where the text goes on."""
+    if found[2] is not None:
+        word = found[2].lstrip("+-")
+        is_mark = word in LETTERS or not word.isalpha() or len(word) <= 2
+        return (found[2] if is_mark else None), found.end()
+    depth = 0
+    for at in range(found.end(), len(text)):
+        depth += (text[at] in "({") - (text[at] in ")}")
+        if depth == 0:
+            return text[found.end() + 1 : at], at + 1
+    return None, found.end()
+
+
+def _raised(body: str) -> str:
+    return re.sub("^-", "−", typeset(body))
+
+
+def _plain(text: str) -> str:
+    text = _SIGN.sub(lambda found: SIGNS[found[0]], text)
+    text = escape(_LETTER.sub(lambda found: LETTERS[found[0]], text), quote=False)
+    return _INDEX.sub(r"\1<sub>\2</sub>", text)
