@@ -19,11 +19,13 @@ from labelaudit import cli
 from labelaudit.book.checkout import Checkout
 from labelaudit.book.contract import load_chapters
 from labelaudit.book.hosted import extras
+from labelaudit.book.kernel import START_SECONDS
 from labelaudit.book.plain import FORMULA, Plain, for_jupyter, macros
 from labelaudit.book.reading import read_source
 from labelaudit.book.runner import execute
 from labelaudit.refusal import Refusal
 from labelaudit.teach import check
+from labelaudit.teach.command import file_name, read_list
 from labelaudit.teach.copies import key_copy, own_parameters, student_copy
 from labelaudit.teach.exercises import EXERCISES
 
@@ -83,7 +85,12 @@ def test_a_student_copy_runs_and_waits_for_answers(chapter, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     copy = copied(chapter)
     ran = papermill.execute_notebook(
-        copy, None, kernel_name="python3", progress_bar=False, cwd=tmp_path
+        copy,
+        None,
+        kernel_name="python3",
+        progress_bar=False,
+        start_timeout=START_SECONDS,
+        cwd=tmp_path,
     )
     shown = printed(ran)
     for label, (home, _) in CHECKS.items():
@@ -140,6 +147,24 @@ def test_a_check_refuses_what_is_no_answer(label):
         assert not verdict.right, nonsense
         assert verdict.hint.startswith("not yet. ") and 15 < len(verdict.hint) < 250
         assert "\n" not in repr(verdict)
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "hint"),
+    [
+        ("ex-additive-coin", 0.25, "Give 3 numbers, not one."),
+        ("ex-utility-nine", [0.1, 0.2], "Give one number, not 2."),
+        ("ex-additive-untouched", np.zeros((4, 2)), "Give 2 by 4 numbers, not 4 by 2."),
+        ("ex-scatter-large", [20.5, 215], "A whole number from 1 to 1000000, not 20.5."),
+    ],
+)
+def test_a_hint_says_what_is_wrong_with_the_form(label, answer, hint):
+    assert check(label, answer, **own(label)).hint == f"not yet. {hint}"
+
+
+def test_a_row_counts_in_brackets_of_its_own_and_as_a_column():
+    for form in ([[0.2, 0.8]], [[0.2], [0.8]], (0.2, 0.8)):
+        assert check("ex-setting-two", form).right
 
 
 def test_a_check_says_which_parameters_it_wants():
@@ -261,6 +286,19 @@ def test_two_students_with_one_name_are_refused(tmp_path, capsys):
     ]
     assert cli.main(arguments) == 2
     assert "'ada' and 'Ada' would share a file" in capsys.readouterr().err
+
+
+def test_a_class_list_is_read_as_teachers_write_it(tmp_path):
+    plain, table = tmp_path / "students.txt", tmp_path / "students.csv"
+    plain.write_text("\ufeffMüller, Anna\n\n  Müller, Bernd \n../x/y\n", encoding="utf-8")
+    assert read_list(plain) == ["Müller, Anna", "Müller, Bernd", "../x/y"]
+    assert [file_name(name) for name in read_list(plain)] == ["Müller-Anna", "Müller-Bernd", "x-y"]
+    table.write_text('"Müller, Anna",3\n\nAndre\u0301s,4\n', encoding="utf-8")
+    assert read_list(table) == ["Müller, Anna", "Andrés"], "an accent is part of its letter"
+    for encoding in ("cp1252", "utf-16"):
+        plain.write_text("José\n", encoding=encoding)
+        with pytest.raises(Refusal, match="is not UTF-8 text; save it again as UTF-8"):
+            read_list(plain)
 
 
 MYST = re.compile(
@@ -389,3 +427,24 @@ def test_a_chapter_saved_from_jupyter_is_the_same_chapter(chapter):
 def test_the_time_to_read_is_measured(chapter):
     measured, stated = read_source(CHECKOUT.source(chapter))
     assert stated == measured, f"{chapter} takes {measured} minutes to read, not {stated}"
+
+
+def test_the_paths_of_a_course_state_the_chapters_times():
+    page = (ROOT / "book" / "teach.md").read_text(encoding="utf-8")
+    minutes = {int(name[:2]): read_source(CHECKOUT.source(name))[0] for name in CHAPTERS}
+
+    def total(numbers):
+        return sum(minutes[int(number)] for number in re.findall(r"\d+", numbers))
+
+    weeks = re.findall(r"^\| \d \| ([\d, ]+) \| (\d+) \|", page, re.MULTILINE)
+    more = re.findall(r"\| (chapter \d+)[^|]*, (\d+) minutes \|", page)
+    assert len(weeks) == 4 and more
+    for read, stated in weeks + more:
+        assert total(read) == int(stated)
+    paths = re.findall(r"^\| ([a-z ]+) \| (.*) \| (\d+) \|$", page, re.MULTILINE)
+    stated = {path: int(time) for path, _, time in paths}
+    named = {
+        path: total(" ".join(re.findall(r"chapters? [\d and]+", what))) for path, what, _ in paths
+    }
+    named["four weeks"] = sum(total(read) for read, _ in weeks)
+    assert stated == named and len(stated) == 3

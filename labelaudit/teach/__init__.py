@@ -43,6 +43,9 @@ def check(label: str, answer: Any, **parameters: Any) -> Verdict:
 
     Where the answer depends on the page's parameters they are passed by name, so the same check
     serves every student's own copy.
+
+    >>> check("ex-setting-two", [0.2, 0.8])
+    ex-setting-two: right
     """
     from labelaudit.teach.exercises import EXERCISES, Hint
 

@@ -6,6 +6,7 @@ import argparse
 import csv
 import io
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ examples:
   labelaudit teach 02_additive_advantage --seats 20 --out ../class
   labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out ../class
 
-The list has one student a line; of a csv file, the first column counts. The folder gets
+The list is UTF-8 text with one student a line and no heading; of a .csv file the first column
+counts. The folder gets
 students/<name>.ipynb, without solutions and with an empty answer before each self-check,
 key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters of each. Law, bag size,
 epsilon and seed are drawn from the student's name: the same name and seed give the same page. A
@@ -72,12 +74,16 @@ def seats(number: int) -> list[str]:
 
 
 def read_list(path: Path) -> list[str]:
-    """The students of a class list, in its order: the first column of every line."""
+    """The students of a class list, in its order: every line, or the first column of a table."""
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise Refusal(f"--list: cannot read {path}: {error}") from None
-    rows = csv.reader(line for line in text.splitlines() if line.strip())
+    except UnicodeDecodeError:
+        raise Refusal(f"--list: {path} is not UTF-8 text; save it again as UTF-8") from None
+    # One name can be written in several ways, an accent apart or not; files would differ by it.
+    lines = unicodedata.normalize("NFC", text).splitlines()
+    rows = csv.reader(lines) if path.suffix.lower() == ".csv" else ([line] for line in lines)
     students = [row[0].strip() for row in rows if row and row[0].strip()]
     if not students:
         raise Refusal(f"--list: {path} names no student")

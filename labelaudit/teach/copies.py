@@ -33,6 +33,11 @@ POOLS: dict[str, Sequence[Any]] = {
     "epsilons": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0),
     "level": (0.9, 0.95, 0.98, 0.99),
 }
+# Jupyter quotes no number in a sentence, and a self-check cannot know that 0.19 was meant for 3/16.
+ABOUT = """\
+Run the cells in order. A name in the text such as `scatter-runs` stands for a number of your run;
+a cell near it prints the number. Exercises to compute end in a self-check. Round no answer to fewer
+than three decimals."""
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
 LONGEST_CHOICE = 4
 
@@ -137,7 +142,8 @@ def _finished(
     import nbformat
 
     made = nbformat.v4.new_notebook(metadata={"title": title})
-    made.cells = [nbformat.v4.new_markdown_cell(f"*{title}*"), *copy.deepcopy(list(cells))]
+    head = nbformat.v4.new_markdown_cell(f"*{title}*\n\n{ABOUT}")
+    made.cells = [head, *copy.deepcopy(list(cells))]
     for number, cell in enumerate(made.cells):
         cell.id = f"cell-{number}"
         if "parameters" in cell.metadata.get("tags", []):

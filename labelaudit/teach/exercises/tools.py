@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import reprlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -42,20 +41,24 @@ def require(holds: Any, hint: str) -> None:
 
 def shown(answer: Any) -> str:
     """An answer as a hint quotes it: on one line, and not all of a long one."""
-    return " ".join(reprlib.repr(answer).split())
+    plain = answer.item() if isinstance(answer, np.generic) else answer
+    return " ".join(reprlib.repr(plain).split())
+
+
+def counted(shape: tuple[int, ...]) -> str:
+    """How many numbers an array of a shape holds, as a hint says it."""
+    return " by ".join(str(side) for side in shape) or "one"
 
 
 def numbers(answer: Any, *shape: int) -> Floats:
     """The answer as finite numbers of the expected shape."""
-    wanted = " by ".join(str(side) for side in shape) or "one"
-    wanted += " numbers" if shape else " number"
+    wanted = counted(shape) + (" numbers" if shape else " number")
     try:
         values = np.asarray(answer, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise Hint(f"Give {wanted}, not {shown(answer)}.") from None
-    if values.size == math.prod(shape):
-        values = values.reshape(shape)
-    require(values.shape == shape, f"Give {wanted}; this has the shape {values.shape}.")
+    values = values.squeeze()  # a column, or a row in brackets of its own, is as good as a row
+    require(values.shape == shape, f"Give {wanted}, not {counted(values.shape)}.")
     require(np.isfinite(values).all(), f"Every number must be finite, not {shown(answer)}.")
     return values
 
