@@ -34,8 +34,8 @@ book: $(STAMP)  ## run the chapters that are out of date and build the site (SCA
 	$(BIN)/labelaudit book --scale $(SCALE)
 
 chapter: $(STAMP)  ## run one chapter: C=07_scatter_plots P="bag_sizes=[4,16] epsilons=[0.5]"
-	@if [ -z "$$C" ]; then echo 'say which chapter, as in: make chapter C=07_scatter_plots' >&2; \
-		$(BIN)/labelaudit chapters >&2; exit 2; fi; \
+	@if [ -z "$$C" ]; then $(BIN)/labelaudit chapters >&2; \
+		echo 'say which chapter of these, as in: make chapter C=07_scatter_plots' >&2; exit 2; fi; \
 	set -f; set --; for pair in $$P; do case "$$pair" in \
 		[a-z]*=*) set -- "$$@" -p "$${pair%%=*}" "$${pair#*=}" ;; \
 		*) echo "P: '$$pair' is not name=value; write values without spaces" >&2; exit 2 ;; esac; done; \
@@ -87,7 +87,7 @@ lock: $(STAMP)  ## write requirements.lock and environment.yml from what .venv h
 
 $(STAMP): requirements.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo 'labelaudit needs Python 3.11 or newer: found' \
-		"$$(python3 --version 2>&1 || echo none). Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
+		"$$(python3 --version 2>/dev/null || echo none). Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
 	@if [ -e $(PARTIAL) ]; then rm -rf $(VENV); fi
 	@echo 'installing the pinned versions into $(VENV); this happens once and takes a few minutes'
 	@mkdir -p $(VENV) && touch $(PARTIAL)

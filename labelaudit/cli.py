@@ -25,8 +25,11 @@ COMMANDS = {
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
     "audit": ("labelaudit.report.command", "audit a table of your own, and write a report"),
     "teach": ("labelaudit.teach.command", "make a class's own copies of a chapter, and the key"),
-    "sweep": ("labelaudit.learning.command", "train every mechanism of a grid"),
-    "results": ("labelaudit.learning.command", "list, export or verify the results of sweeps"),
+    "sweep": ("labelaudit.learning.sweep.command", "train every mechanism of a grid"),
+    "results": (
+        "labelaudit.learning.sweep.command",
+        "list, export or verify the results of sweeps",
+    ),
 }
 
 

@@ -157,6 +157,15 @@ def test_references_out_of_the_page_lead_into_the_book(checkout):
     assert "Definition 2.1" in html, "the page keeps its chapter's number"
 
 
+def test_a_page_that_links_into_the_book_is_made_again_with_it(checkout):
+    plain = load_chapters(checkout.chapters_file)["02_plain"]
+    execution = execute(checkout, plain, {}, scale="smoke")
+    made = write_page(checkout, execution).stat().st_mtime_ns
+    assert write_page(checkout, execution).stat().st_mtime_ns == made
+    with edited(checkout.site_stamp, checkout.site_stamp.read_text(), "another site"):
+        assert write_page(checkout, execution).stat().st_mtime_ns > made
+
+
 def test_the_comparison_shows_both_numbers_and_what_is_missing():
     number = {"name": "mean", "meaning": "share of heads", "value": "0.123456"}
     new = {"name": "new", "meaning": "a new number", "value": "inf"}

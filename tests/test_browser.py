@@ -124,6 +124,17 @@ def test_button_switches_the_theme(open_page):
     assert seen == {"light", "dark"}
 
 
+def test_ledger_finds_a_letter_by_its_name(open_page):
+    page = open_page("notebooks/ledger.html")
+    box = page.get_by_label("Words to look for")
+    rows = page.locator("tr[data-verdict]:visible")
+    box.fill("epsilon-label-DP")
+    assert 0 < rows.count() < 20
+    assert all("ε-label-DP" in text for text in rows.all_inner_texts())
+    box.fill("no such words anywhere")
+    assert rows.count() == 0
+
+
 def test_paper_is_white_and_has_no_menus(open_page):
     page = open_page("book/read.html", scheme="dark")
     assert page.locator(".bd-sidebar-primary").is_visible()

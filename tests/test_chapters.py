@@ -240,7 +240,7 @@ def test_chance_of_the_border_is_that_of_the_end_releases(size):
 def test_own_quantiles_against_enumeration(mechanism):
     cells = jupytext.read(CHECKOUT.source("08_advantage_distributions")).cells
     scope = {"np": np, "la": la, "level": 0.9}
-    for name in ("release_chances", "own_quantile", "own_quantiles"):
+    for name in ("release_chances", "bag_quantiles", "own_quantiles"):
         (code,) = [cell.source for cell in cells if cell.source.startswith(f"def {name}(")]
         exec(code, scope)
     eta = np.random.default_rng(5).beta(2, 5, (6, 3))

@@ -77,6 +77,8 @@ def test_sources_hold_no_outputs_and_nothing_undeclared(source):
         ("fail", 1, "1 is not true or false"),
         ("seed", 1.5, "1.5 is not one whole number"),
         ("seed", {"a": 1}, "is not one whole number"),
+        ("seed", 10**400, "seed: a number of so many digits fits no range; allowed: 0 to"),
+        ("bias", -(10**400), "bias: a number of so many digits fits no range; allowed: 0 to 1"),
     ],
 )
 def test_a_bad_value_is_refused_in_one_line_that_names_it(coin, name, value, said):
@@ -116,6 +118,12 @@ def test_broken_yaml_is_one_line():
     with pytest.raises(ContractError, match="bag_sizes is not valid YAML: expected") as refusal:
         parse_value("bag_sizes", "[1, 2")
     assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", ["2026-99-99", "9" * 5000], ids=["no date", "many digits"])
+def test_a_value_that_yaml_cannot_make_is_one_line(text):
+    with pytest.raises(ContractError, match="seed is not valid YAML: it cannot be read"):
+        parse_value("seed", text)
 
 
 @pytest.mark.parametrize(

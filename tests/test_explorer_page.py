@@ -68,6 +68,29 @@ def test_a_law_is_drawn_by_keys_and_by_touch(open_explorer):
     assert page.locator("#explorer-law").input_value() == "drawn"
 
 
+def test_a_quick_stroke_draws_a_line_and_the_ends_are_keys(open_explorer):
+    page = open_explorer("?law=uniform")
+    bars = page.locator(".explorer-bars")
+    box = bars.bounding_box()
+    page.mouse.move(box["x"] + 2, box["y"] + 2)
+    page.mouse.down()
+    # The pointer is seen at both ends alone.
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2)
+    page.mouse.up()
+    page.wait_for_function("() => location.search.includes('law=drawn-')")
+    drawn = page.url.split("drawn-")[1][:20]
+    assert drawn[0] == "9" and drawn[-1] == "0" and set(drawn) == set("0123456789")
+    assert list(drawn) == sorted(drawn, reverse=True)
+    for key, height in (("End", "9"), ("Home", "0")):
+        bars.press(key)
+        # It is shown, and spoken, with the next frame.
+        page.wait_for_function(
+            "(end) => document.querySelector('.explorer-bars').ariaValueText.endsWith(end)",
+            arg=f"height {height} of 9",
+        )
+        assert page.evaluate("scrollY") == 0
+
+
 def test_two_strokes_within_a_frame_are_both_kept(open_explorer):
     page = open_explorer("?law=drawn-11111111111111111111")
     page.evaluate(

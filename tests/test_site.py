@@ -1,5 +1,6 @@
 """The pages as files: nothing foreign, nothing raw, every figure described, every link alive."""
 
+import doctest
 import gzip
 import importlib.util
 import inspect
@@ -19,6 +20,19 @@ RAW = re.compile(
     r"\{(?:prf|glue|exercise|solution|numref|cite|ref|doc|math|figure)[:}]"
     r"|undefined label|unknown directive"
 )
+
+# What the API page shows without an example of its own: results and parts that another example
+# makes, a protocol, an exception, and what needs a cluster.
+WITHOUT_EXAMPLE = {
+    "datasets.NotPrepared",
+    *(f"learning.learners.{name}" for name in ("Fitted", "Boosting", "Neighbours")),
+    "learning.eta.CrossFitted",
+    *("learning.models.Shape", "learning.training.Outcome"),
+    *("learning.calibration.Reliability", "learning.calibration.Comparison"),
+    *("report.Report", "report.as_html", "report.as_json"),
+    *("learning.sweep.dask", "learning.sweep.comparisons.Difference"),
+    "teach.Verdict",
+}
 
 
 @cache
@@ -181,6 +195,33 @@ def test_notation_names_exist():
             found = labelaudit
             for word in name.split("."):
                 found = getattr(found, word)
+
+
+def shown_on_the_api_page():
+    """Functions and classes that autodoc finds for the page, each with its name."""
+    text = (ROOT / "book" / "api.md").read_text(encoding="utf-8")
+    for kind, target, options in re.findall(r"\.\. auto(\w+):: (\S+)\n((?:   :.+\n)*)", text):
+        home, _, name = (target, "", "") if kind == "module" else target.rpartition(".")
+        module = importlib.import_module(home)
+        named = re.search(r":members: (.+)", options)
+        own = [one for one in vars(module) if getattr(vars(module)[one], "__module__", "") == home]
+        every = getattr(module, "__all__", [one for one in own if not one.startswith("_")])
+        for one in [name] if name else (named[1].split(", ") if named else every):
+            item = getattr(module, one)
+            if callable(item):
+                yield f"{home}.{one}".removeprefix("labelaudit."), item
+
+
+def test_what_the_api_page_shows_has_an_example():
+    shown = dict(shown_on_the_api_page())
+    assert len(shown) > 100
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    bare = {
+        name
+        for name, item in shown.items()
+        if not any(test.examples for test in finder.find(item, name))
+    }
+    assert bare == WITHOUT_EXAMPLE
 
 
 @pytest.fixture(scope="module")

@@ -92,11 +92,20 @@ Explorer.controls = (function () {
         `bar ${current + 1} of ${BARS}, priors ${from} to ${to}, height ${heights[current]} of ${HEIGHTS}`);
     }
 
-    function set(from, to, height) {
-      const [low, high] = [Math.min(from, to), Math.max(from, to)];
+    /** From one bar and height to another. A quick stroke skips bars: those between get its line. */
+    function stroke(from, to) {
+      const [low, high] = [Math.min(from.bar, to.bar), Math.max(from.bar, to.bar)];
+      const slope = (to.height - from.height) / (to.bar - from.bar || 1);
+      const along = (j) => Math.round(to.height + slope * (j - to.bar));
       // Kept at once: a second stroke may come before the first is shown.
-      heights = heights.map((old, j) => (j >= low && j <= high ? height : old));
+      heights = heights.map((old, j) => (j >= low && j <= high ? along(j) : old));
       change(people.drawnName(heights));
+    }
+
+    function set(height) {
+      const here = { bar: current, height: Math.min(Math.max(height, 0), HEIGHTS) };
+      stroke(last || here, here);
+      return here;
     }
 
     function draw(event) {
@@ -104,9 +113,7 @@ Explorer.controls = (function () {
       const place = Math.floor(BARS * (event.clientX - box.left) / box.width);
       const height = Math.round(HEIGHTS * (box.bottom - event.clientY) / box.height);
       current = Math.min(Math.max(place, 0), BARS - 1);
-      // A quick stroke skips bars: fill those it passed over.
-      set(last === null ? current : last, current, Math.min(Math.max(height, 0), HEIGHTS));
-      last = current;
+      last = set(height);
     }
 
     element.addEventListener("pointerdown", (event) => {
@@ -122,12 +129,15 @@ Explorer.controls = (function () {
     });
     element.addEventListener("keydown", (event) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-      const rise = { ArrowUp: 1, ArrowDown: -1, PageUp: 3, PageDown: -3 }[event.key];
+      const rise = {
+        ArrowUp: 1, ArrowDown: -1, PageUp: 3, PageDown: -3, End: HEIGHTS, Home: -HEIGHTS,
+      }[event.key];
       if (step) {
         current = Math.min(Math.max(current + step, 0), BARS - 1);
         describe();
       } else if (rise) {
-        set(current, current, Math.min(Math.max(heights[current] + rise, 0), HEIGHTS));
+        last = null;
+        set(heights[current] + rise);
       } else return;
       event.preventDefault();
     });

@@ -52,6 +52,11 @@ class Checkout:
         """The finished site, replaced only by one that built without a warning."""
         return self.build / "html"
 
+    @property
+    def site_stamp(self) -> Path:
+        """A digest of what the site was built from, there as long as the site is."""
+        return self.build / "site.stamp"
+
     def source(self, chapter: str) -> Path:
         """The text notebook of a chapter."""
         return self.root / "notebooks" / f"{chapter}.md"

@@ -19,6 +19,8 @@ from typing import Any
 from labelaudit.refusal import Refusal
 
 SCALES = ("smoke", "laptop", "paper")
+# Bits of a whole number that a float can hold as well.
+LONGEST_NUMBER = 1023
 
 
 class ContractError(Refusal, ValueError):
@@ -101,6 +103,10 @@ class Parameter:
     def _item(self, value: Any) -> Any:
         if value is None:
             raise ContractError(f"{self.name}: no value given; allowed: {self.allowed}")
+        if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER:
+            raise ContractError(
+                f"{self.name}: a number of so many digits fits no range; allowed: {self.allowed}"
+            )
         if not _KIND_TESTS[self.kind](value):
             raise ContractError(f"{self.name}: {value!r} is not {_NOUNS[self.kind]}")
         if self.kind in ("integer", "number"):
@@ -165,7 +171,8 @@ def parse_value(name: str, text: str) -> Any:
     Loader.add_constructor("!number", lambda loader, node: float(node.value))
     try:
         return yaml.load(text, Loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:
+        # A ValueError is a date that is none, or a number of too many digits.
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark and "\n" in text else ""
         what = getattr(error, "problem", None) or "it cannot be read"

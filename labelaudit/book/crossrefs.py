@@ -15,6 +15,18 @@ from typing import Any
 
 from docutils import nodes
 
+KINDS = {
+    "con": "conjecture",
+    "cor": "corollary",
+    "def": "definition",
+    "ex": "exercise",
+    "fig": "figure",
+    "lem": "lemma",
+    "prop": "proposition",
+    "rem": "remark",
+    "thm": "theorem",
+}
+
 # From a run's folder, `_build/runs/<run>/`, to the site, `_build/html/`.
 SITE = "../../html"
 
@@ -77,7 +89,16 @@ def find_label(site: Path, label: str) -> tuple[str, str]:
 
 
 def _words(name: str) -> str:
-    return name.replace("-", " ").replace("_", " ")
+    """A label or a chapter's id in words, for want of the number it has in the book.
+
+    >>> _words("thm-response-half"), _words("09_learning"), _words("ledger")
+    ('theorem "response half"', 'chapter 9', 'ledger')
+    """
+    kind, *rest = re.split("[-_]", name)
+    if kind.isdigit():
+        return f"chapter {int(kind)}"
+    words = " ".join(rest)
+    return f'{KINDS[kind]} "{words}"' if kind in KINDS else f"{kind} {words}".strip()
 
 
 def _text(html: str) -> str:

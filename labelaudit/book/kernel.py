@@ -48,6 +48,9 @@ if "torch" in _sys.modules and _sys.modules["torch"].cuda.is_available():
 print(_json.dumps(_facts))
 """
 
+# A machine with much else to do may take minutes to start a kernel.
+START_SECONDS = 600
+
 _running: set[BookKernel] = set()
 _settings_lock = threading.Lock()
 

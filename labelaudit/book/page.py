@@ -45,7 +45,8 @@ def write_page(checkout: Checkout, execution: Execution) -> Path:
     with locked(checkout.build / "pages" / f"{folder.name}.lock", "making the same page"):
         stamp = folder / ".stamp"
         settings = [checkout.root / "_config.yml", checkout.root / "pyproject.toml"]
-        made_from = digest([text, digest_of_files(settings)])
+        # The page links into the book where it has been built, under the numbers it has there.
+        made_from = digest([text, digest_of_files([*settings, checkout.site_stamp])])
         if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == made_from:
             return page
         html = _build(checkout, execution, text)

@@ -11,6 +11,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -162,7 +163,8 @@ def _number(literal: str) -> str:
 
 
 def _data(entry: Mapping[str, Any]) -> str:
-    kind = "simulated stand-in" if entry["simulated"] else "real data"
+    is_file = bool(Path(entry["name"]).suffix)
+    kind = "simulated stand-in" if entry["simulated"] else "file" if is_file else "real data"
     return f"{entry['name']} ({kind}, fingerprint `{entry['fingerprint'][:12]}`)"
 
 

@@ -26,7 +26,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from labelaudit.book.checkout import Checkout, cancelled, locked, write_atomically
 from labelaudit.book.contract import Chapter
-from labelaudit.book.kernel import FACTS, cancel_everything, started_kernel
+from labelaudit.book.kernel import FACTS, START_SECONDS, cancel_everything, started_kernel
 from labelaudit.book.key import data_read, ingredients, run_name
 from labelaudit.book.plain import KERNEL
 from labelaudit.refusal import Refusal
@@ -151,6 +151,7 @@ def _run(
                 injected,
                 kernel_name="python3",
                 km=kernel,
+                start_timeout=START_SECONDS,
                 progress_bar={"desc": chapter.id, "leave": False} if progress else False,
             )
     except PapermillExecutionError as error:
@@ -162,9 +163,11 @@ def _run(
         ) from None
     made["seconds"] = round(time.monotonic() - started, 1)
     _finish(notebook, made)
+    text = nbformat.writes(notebook)
+    # A run that is killed here must not leave an earlier notebook beside half of the files.
+    (folder / "notebook.ipynb").unlink(missing_ok=True)
     shutil.rmtree(folder / "files", ignore_errors=True)
     os.replace(files, folder / "files")
-    text = nbformat.writes(notebook)
     write_atomically(folder / "notebook.ipynb", text)
     partial.unlink(missing_ok=True)
     # What is returned now must be what a later build reads back, to the last bit.

@@ -68,7 +68,7 @@ def stage(checkout: Checkout, executions: Sequence[Execution]) -> None:
 
 def build_site(checkout: Checkout) -> bool:
     """Build the site from the staging folder; False where nothing has changed since last time."""
-    stamp = checkout.build / "site.stamp"
+    stamp = checkout.site_stamp
     inputs = _inputs(checkout)
     entry = checkout.site / "index.html"
     if entry.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
