@@ -8,11 +8,12 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+import smoke
 from audit_cases import SECRET, run, some_rows, write_shop
-from conftest import ROOT
 
 import labelaudit as la
 from labelaudit import plots, report
+from labelaudit.book.contract import ContractError
 from labelaudit.datasets import read_table
 from labelaudit.report import report as whole
 from labelaudit.report.families import FAMILIES
@@ -235,16 +236,10 @@ def test_the_smallest_bag_is_checked_by_another_road():
 
 
 def test_the_chapter_runs_on_a_readers_own_table(csv):
-    from labelaudit.book.checkout import Checkout
-    from labelaudit.book.contract import load_chapters
-    from labelaudit.book.runner import execute
-
-    checkout = Checkout(ROOT)
-    chapter = load_chapters(checkout.chapters_file)["14_audit"]
-    given = {"table": str(csv), "label": "bought", "bag": "day", "bag_sizes": [4]}
-    given |= {"features": ["x", "kind"], "target": "multiplicative", "target_value": 1.5}
-    values = chapter.resolve("smoke", given | {"mechanisms": ["rr", "llp"], "epsilons": [1.0]})
-    execution = execute(checkout, chapter, values, scale="smoke")
+    given = {"table": str(csv), "label": "bought", "bag": "day", "bag_sizes": (4,)}
+    given |= {"features": ("x", "kind"), "target": "multiplicative", "target_value": 1.5}
+    given |= {"mechanisms": ("rr", "llp"), "epsilons": (1.0,)}
+    execution = smoke.executed("14_audit", **given)
     written = json.loads((execution.folder / "files" / "report.json").read_text())
     assert written["data"]["file"] == "shop.csv" and written["bags"]["bags"] > 10
     assert written["data"]["features"] == ["x", "kind"]
@@ -253,3 +248,16 @@ def test_the_chapter_runs_on_a_readers_own_table(csv):
     costs = pd.read_csv(execution.folder / "files" / "utility.csv")
     assert {"realised", "low", "high", "AUC low", "AUC high"} <= set(costs.columns)
     assert pd.read_csv(execution.folder / "files" / "histogram.csv")["records"].sum() == 600
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"label": "boght"}, "shop.csv has no column 'boght'"),
+        ({"target_value": 0.7}, "the additive target must lie in"),
+        ({"bag_sizes": (600,)}, "a bag size of 600 makes 1 bag of 600 rows"),
+    ],
+)
+def test_the_chapter_refuses_what_the_audit_would(csv, given, told):
+    with pytest.raises(ContractError, match=f"^14_audit: .*{told}"):
+        smoke.executed("14_audit", **{"table": str(csv), "label": "bought"} | given)

@@ -16,7 +16,8 @@ from book_fixture import edited, make_checkout
 
 from labelaudit.book import glue
 from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import load_chapters
+from labelaudit.book.contract import ContractError, load_chapters
+from labelaudit.book.key import run_name
 from labelaudit.book.runner import ChapterFailed, execute, execute_all
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -168,6 +169,26 @@ def test_a_failing_cell_keeps_the_partial_run_and_the_last_good_one(checkout, co
     partial = nbformat.read(execution.folder / "partial.ipynb", as_version=4)
     assert any("image/svg+xml" in str(cell.get("outputs")) for cell in partial.cells)
     assert (execution.folder / "notebook.ipynb").read_text() == good
+
+
+@pytest.mark.parametrize(
+    ("tag", "raised", "outcome"),
+    [
+        ("refuses", 'ValueError("heads only")', (ContractError, "^01_coin: heads only$")),
+        ("refuses", 'KeyError("heads")', (ChapterFailed, "failed in cell .* KeyError")),
+        ("hide-input", 'ValueError("heads only")', (ChapterFailed, "failed in cell .* ValueError")),
+    ],
+)
+def test_a_cell_may_refuse_what_a_declaration_cannot(checkout, coin, tag, raised, outcome):
+    cell = f"```{{code-cell}} ipython3\n:tags: [{tag}]\nif bias == 1:\n    raise {raised}\n```\n\n"
+    first = "```{code-cell} ipython3\nimport time"
+    heads = coin.values("smoke") | {"bias": 1.0}
+    refused, message = outcome
+    with edited(checkout.source("01_coin"), first, cell + first):
+        with pytest.raises(refused, match=message):
+            execute(checkout, coin, heads, scale="smoke")
+        left = {path.name for path in checkout.executed(run_name("01_coin", heads)).iterdir()}
+    assert ("partial.ipynb" in left) == (refused is ChapterFailed)
 
 
 def test_a_dead_kernel_is_reported(checkout, coin):

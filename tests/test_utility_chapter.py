@@ -11,6 +11,7 @@ import smoke
 from conftest import ROOT
 from scipy import stats
 
+from labelaudit.book.contract import ContractError
 from labelaudit.learning.sweep import comparisons, selection
 from labelaudit.learning.sweep.grid import read_grid
 
@@ -31,6 +32,12 @@ def table(name):
 @cache
 def published():
     return pd.read_csv(ROOT / "results" / "published.csv")
+
+
+@pytest.mark.parametrize("rows", [(2000,), (2000, 2000)])
+def test_two_sizes_are_needed_to_price_a_run(rows):
+    with pytest.raises(ContractError, match="timed_rows must hold two different numbers of rows"):
+        executed(timed_rows=rows)
 
 
 # What is published

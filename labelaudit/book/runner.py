@@ -25,7 +25,7 @@ from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
 from labelaudit.book.checkout import Checkout, cancelled, locked, write_atomically
-from labelaudit.book.contract import Chapter
+from labelaudit.book.contract import Chapter, ContractError
 from labelaudit.book.kernel import FACTS, START_SECONDS, cancel_everything, started_kernel
 from labelaudit.book.key import data_read, ingredients, run_name
 from labelaudit.book.plain import KERNEL
@@ -155,6 +155,10 @@ def _run(
                 progress_bar={"desc": chapter.id, "leave": False} if progress else False,
             )
     except PapermillExecutionError as error:
+        if _refuses(source, error):
+            partial.unlink(missing_ok=True)
+            shutil.rmtree(files)
+            raise ContractError(f"{chapter.id}: {error.evalue}") from None
         raise ChapterFailed(_failure(chapter, error, checkout.shown(partial))) from None
     except DeadKernelError:
         raise ChapterFailed(
@@ -227,6 +231,16 @@ def _what_changed(notebook: nbformat.NotebookNode | None, key: Mapping[str, str]
     old = notebook.metadata["labelaudit"]["key"]
     changed = [name for name in key if old.get(name) != key[name]]
     return f"changed: {', '.join(changed)}" if changed else ""
+
+
+def _refuses(source: nbformat.NotebookNode, error: PapermillExecutionError) -> bool:
+    """Whether a cell tagged `refuses` has turned down the parameters.
+
+    What no declaration can say stands there: values that must fit each other, a reader's table.
+    """
+    told = error.ename in ("ValueError", "TypeError")
+    cells = (cell for cell in source.cells if "refuses" in cell.metadata.get("tags", []))
+    return told and any(cell.source == error.source for cell in cells)
 
 
 def _failure(chapter: Chapter, error: PapermillExecutionError, partial: str) -> str:

@@ -14,11 +14,10 @@ from labelaudit.checks import Floats
 from labelaudit.datasets import Table
 from labelaudit.learning.calibration import brier_score, calibration_ratio, reliability
 from labelaudit.learning.scores import auc
+from labelaudit.report.plan import check_labels
 
 Say = Callable[[str], None]
 FOLDS = 5
-# With fewer of either label no fold can be trained or checked.
-LEAST_OF_EACH = 20
 BINS = 15
 # Calibration fails where the error is twice what chance gives a calibrated estimate, and by a
 # margin that matters: an advantage moves about as much as eta does.
@@ -73,25 +72,6 @@ class Beliefs:
         return np.mean(self.etas, axis=0)
 
 
-def check_table(table: Table) -> None:
-    """Refuse too few of either label to learn from, and a certain prior that a label refutes."""
-    ones = int(table.labels.sum())
-    rarer = min(ones, len(table) - ones)
-    if rarer < LEAST_OF_EACH:
-        raise ValueError(
-            f"the rarer label occurs {rarer} times in {len(table):,} rows; an audit needs at least"
-            f" {LEAST_OF_EACH} of each"
-        )
-    if table.prior is not None:
-        refuted = np.flatnonzero(table.prior == 1 - table.labels.astype(float))
-        if refuted.size:
-            row = int(refuted[0])
-            raise ValueError(
-                f"the prior of row {table.ids[row]} is {table.prior[row]:g} and its label"
-                f" {table.labels[row]}: a certain prior must be right, so keep others off 0 and 1"
-            )
-
-
 def believe(table: Table, refits: int, seed: int, say: Say = lambda line: None) -> Beliefs:
     """The table's ready-made prior, or eta by cross-fitted, calibrated gradient boosting.
 
@@ -105,7 +85,7 @@ def believe(table: Table, refits: int, seed: int, say: Say = lambda line: None) 
     >>> believe(table, refits=2, seed=0).mean[:4].round(1).tolist()
     [0.0, 0.0, 1.0, 1.0]
     """
-    check_table(table)
+    check_labels(table)
     if table.prior is not None:
         etas = (table.prior,) * refits
     else:

@@ -84,7 +84,6 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     from labelaudit.datasets import read_table
     from labelaudit.report import Plan, Target, as_html, as_json, audit
-    from labelaudit.report.beliefs import check_table
     from labelaudit.report.trial import OwnFault
 
     say = _progress()
@@ -111,7 +110,6 @@ def run_command(arguments: argparse.Namespace) -> int:
             bag=arguments.bag,
             identifier=arguments.id,
         )
-        check_table(table)
         plan.check_table(table)
     except (ValueError, TypeError) as error:
         raise Refusal(str(error)) from error

@@ -18,6 +18,8 @@ LISTS = ("mechanisms", "bag_sizes", "epsilons", "repeats", "known")
 UTILITIES = ("none", "logistic", "network")
 # Fewer bags than this say nothing about how bags differ.
 LEAST_BAGS = 10
+# With fewer of either label no fold can be trained or checked.
+LEAST_OF_EACH = 20
 # So many members of one bag take seconds for each setting and refit.
 MOST_IN_OWN_BAG = 50_000
 # The most records in a batch of the network, which holds whole bags.
@@ -139,7 +141,8 @@ class Plan:
         return self._settings  # type: ignore[attr-defined]
 
     def check_table(self, table: Table) -> None:
-        """Refuse bags that are too large or too few for the data, and a model without features."""
+        """Refuse what does not fit the table: its labels, its bags, a model without features."""
+        check_labels(table)
         rows, bags = len(table), table.bags
         if table.prior is not None and self.utility == "network":
             raise ValueError("with a prior no features are read, and the network cannot be trained")
@@ -154,10 +157,30 @@ class Plan:
                 f" most {MOST_IN_OWN_BAG:,}: name a finer column, or none"
             )
         largest = max(setting.mechanism.bag_size for setting in self.settings)
-        if rows // largest < LEAST_BAGS:
+        if (made := rows // largest) < LEAST_BAGS:
             raise ValueError(
-                f"a bag size of {largest} makes {rows // largest} bags of {rows:,} rows; an"
-                f" interval by bag needs {LEAST_BAGS}: use bags of at most {rows // LEAST_BAGS}"
+                f"a bag size of {largest} makes {made} bag{'' if made == 1 else 's'} of {rows:,}"
+                f" rows; an interval by bag needs {LEAST_BAGS}: use bags of at most"
+                f" {rows // LEAST_BAGS}"
+            )
+
+
+def check_labels(table: Table) -> None:
+    """Refuse too few of either label to learn from, and a certain prior that a label refutes."""
+    ones = int(table.labels.sum())
+    rarer = min(ones, len(table) - ones)
+    if rarer < LEAST_OF_EACH:
+        raise ValueError(
+            f"the rarer label occurs {rarer} times in {len(table):,} rows; an audit needs at least"
+            f" {LEAST_OF_EACH} of each"
+        )
+    if table.prior is not None:
+        refuted = np.flatnonzero(table.prior == 1 - table.labels.astype(float))
+        if refuted.size:
+            row = int(refuted[0])
+            raise ValueError(
+                f"the prior of row {table.ids[row]} is {table.prior[row]:g} and its label"
+                f" {table.labels[row]}: a certain prior must be right, so keep others off 0 and 1"
             )
 
 

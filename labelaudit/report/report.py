@@ -14,7 +14,7 @@ import numpy as np
 
 from labelaudit.datasets import Table
 from labelaudit.report.advice import Advice, Verdict, advise, judge
-from labelaudit.report.beliefs import Beliefs, Say, at_stake, believe, check_table
+from labelaudit.report.beliefs import Beliefs, Say, at_stake, believe
 from labelaudit.report.exposure import MOST_RECORDS, Exposure, expose, rounds_for
 from labelaudit.report.plan import Plan
 from labelaudit.report.recommendation import asks_nothing, summary
@@ -84,7 +84,6 @@ def audit(table: Table, plan: Plan, say: Say = lambda line: None) -> Report:
     ('<!DOCTYPE html>', 'RR (epsilon 0.1)')
     """
     start = time.monotonic()
-    check_table(table)
     plan.check_table(table)
     beliefs = believe(table, plan.refits, plan.seed, say)
     calibration = beliefs.calibration
