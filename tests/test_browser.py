@@ -9,6 +9,16 @@ pytestmark = pytest.mark.browser
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
+# Signs that touch a formula but start the next line.
+STRANDED = """() => [...document.querySelectorAll("article span.math")].filter(formula => {
+  const sign = formula.nextSibling;
+  if (sign?.nodeType !== Node.TEXT_NODE || /^\\s/.test(sign.data)) return false;
+  const range = document.createRange();
+  range.setStart(sign, 0);
+  range.setEnd(sign, 1);
+  const box = range.getBoundingClientRect();
+  return box.width > 0 && box.left < formula.getBoundingClientRect().left;
+}).map(formula => formula.nextSibling.data.slice(0, 20))"""
 
 
 @pytest.fixture
@@ -151,6 +161,7 @@ def test_phone_never_scrolls_sideways(open_page, site):
         page.wait_for_load_state("load")
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= PHONE["width"], f"{name} is {width} pixels wide"
+        assert page.evaluate(STRANDED) == [], name
         page.context.close()
 
 

@@ -166,6 +166,13 @@ def test_icons_come_from_one_font(site):
         assert {"fa-brands", "fab", "fa-regular", "far"}.isdisjoint(classes)
 
 
+def test_figures_open_by_themselves(site):
+    """Where a screen is small they can be enlarged."""
+    figures = [image for path in pages(site) for image in parsed(path).select("figure img")]
+    assert len(figures) > 30
+    assert all(image.find_parent("a")["href"] == image["src"] for image in figures)
+
+
 def test_contents_list_every_chapter():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     listed = {entry["file"] for part in toc["parts"] for entry in part["chapters"]}

@@ -27,6 +27,22 @@ from labelaudit.book.plain import for_jupyter
 from labelaudit.book.runner import Execution
 from labelaudit.refusal import Refusal
 
+# What is mended on every page that Sphinx has written.
+MENDS = {
+    # The theme loads its icons as a style sheet with fonts and once more as a script of 1.5 MB,
+    # and asks for all three fonts ahead of time, of which pages use one.
+    r"<script[^>]*/fontawesome/[^>]*></script>\s*": "",
+    r'<link[^>]*rel="preload"[^>]*/fa-(?:brands|regular)-[^>]*>\s*': "",
+    # A line would break between a formula and the bracket or full stop that touches it.
+    r'([^\s<>&;]{0,3})(<span class="math [^>]*>\\\([^<]*\\\)</span>)([^\s<&]{1,12})': (
+        r'<span class="unbroken">\1\2\3</span>'
+    ),
+    # A figure of several panels is small on a phone; by itself it can be enlarged.
+    r'(<figure [^>]*>\s*)(<img [^>]*src="(?!data:)([^"]+)"[^>]*>)': (
+        r'\1<a class="image-reference" href="\3">\2</a>'
+    ),
+}
+
 
 class SiteFailed(Refusal):
     """Sphinx warned or failed; the message holds what it said."""
@@ -96,24 +112,17 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
         said = _what_sphinx_said(done.stderr or done.stdout, source)
         what = "Sphinx warns, so the last good site stays" if strict else "Sphinx made no page"
         raise SiteFailed(f"{what}:\n{said}")
-    _drop_icon_script(html)
+    _mend_pages(html)
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
 
 
-def _drop_icon_script(html: Path) -> None:
-    """Take out what the theme loads for its icons beyond the one font that draws them.
-
-    It brings them as a style sheet with fonts and once more as a script of 1.5 MB, and asks for
-    all three fonts ahead of time, of which pages use one.
-    """
-    unneeded = re.compile(
-        r"<script[^>]*/fontawesome/[^>]*></script>\s*"
-        r'|<link[^>]*rel="preload"[^>]*/fa-(?:brands|regular)-[^>]*>\s*'
-    )
+def _mend_pages(html: Path) -> None:
     for page in html.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        page.write_text(unneeded.sub("", text), encoding="utf-8")
+        for pattern, mended in MENDS.items():
+            text = re.sub(pattern, mended, text)
+        page.write_text(text, encoding="utf-8")
     for script in html.glob("_static/vendor/fontawesome/*/js"):
         shutil.rmtree(script)
 
