@@ -83,9 +83,9 @@ def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, 
 def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> float:
     """The smallest t with P(|I| <= t) >= q: examples weighted equally, releases by probability.
 
-    Exact: by radix selection among all bags, examples and releases where releases are discrete,
-    as a root of `multiplicative_cdf` for Laplace noise. Infinite where more than 1 - q of the
-    mass is.
+    Exact as `multiplicative_cdf` is: by radix selection among all bags, examples and releases
+    where releases are discrete, as a root of that function for Laplace noise. Infinite where more
+    than 1 - q of the mass is.
 
     >>> from labelaudit import LabelProportions, RandomizedResponse
     >>> multiplicative_quantile([0.1, 0.7], RandomizedResponse(1.0), 0.98)
