@@ -124,11 +124,31 @@ def _any_channel(eta: Floats, mechanism: Mechanism, releases: Floats, form: Form
         with np.errstate(all="ignore"):
             ratios = np.where((priors == 0) | (priors == 1), 1.0, one / zero)
         result[part] = _from_ratios(priors, ratios, form)
-        faint = np.flatnonzero((np.minimum(one, zero) < FAINT_CHANCE).any(axis=1))
+        faint = _faint_bags(priors, logs, one, zero)
         if faint.size:
             shifts = _in_logs(priors[faint], logs[faint])
             result[part][faint] = _from_shifts(priors[faint], shifts, form)
     return result
+
+
+def _faint_bags(eta: Floats, logs: Floats, one: Floats, zero: Floats) -> NDArray[np.intp]:
+    """Bags with a chance too small to trust, or a release that is impossible.
+
+    A chance of zero is exact where the channel itself rules the label out. With one label in
+    doubt at 0 or 1, the count can be anything from the known ones up to all but the known zeros,
+    save the last or the first of these.
+    """
+    suspects = np.flatnonzero((np.minimum(one, zero) < FAINT_CHANCE).any(axis=1))
+    priors, counts = eta[suspects], np.arange(logs.shape[1])
+    least = (priors == 1).sum(axis=1, keepdims=True)
+    most = (priors > 0).sum(axis=1, keepdims=True)
+    possible = (logs[suspects] > -np.inf) & (counts >= least) & (counts <= most)
+    can_be_one = (possible & (counts > least)).any(axis=1, keepdims=True)
+    can_be_zero = (possible & (counts < most)).any(axis=1, keepdims=True)
+    faint = can_be_one & (one[suspects] < FAINT_CHANCE)
+    faint |= can_be_zero & (zero[suspects] < FAINT_CHANCE)
+    faint &= (priors > 0) & (priors < 1)
+    return suspects[faint.any(axis=1) | ~possible.any(axis=1)]
 
 
 def _from_ratios(eta: Floats, ratios: Floats, form: Form) -> Floats:

@@ -13,6 +13,8 @@ from labelaudit.advantage import release_laws
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism, NoisyCount
 
+# The kernels' least prior but 0: below it chances leave the range of a float.
+LEAST_PRIOR = 1e-250
 # A cumulative probability this close below q counts as q: it is the sum's rounding error.
 ROUNDING = 1e-12
 
@@ -20,7 +22,8 @@ ROUNDING = 1e-12
 def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) -> Floats:
     """P(|I| <= t) for each t in `points`: examples weighted equally, releases by probability.
 
-    Exact. What is missing from 1 at a huge t is the share of labels revealed for certain.
+    Exact, up to |I| = 575 where there is a prior between 0 and 1e-250. What is missing from 1 at a
+    huge t is the share of labels revealed for certain.
 
     >>> from labelaudit import LabelProportions
     >>> multiplicative_cdf([[0.5, 0.5]], LabelProportions(2), [0.0, 100.0]).tolist()
@@ -48,13 +51,21 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
         from labelaudit.kernels import shift
 
         start = np.searchsorted(points, 0.0)
-        inside = shift.shift_masses(eta, mechanism.epsilon, mechanism.continuous, points[start:])
+        kind = mechanism.epsilon, mechanism.continuous
+        inside = shift.shift_masses(_within_range(eta), *kind, points[start:])
         return np.concatenate([np.zeros(start), inside])
     masses = np.zeros(points.size + 1)
     for sizes, weights in _channel_sizes(eta, mechanism):
         places = np.searchsorted(points, np.log(sizes))
         masses += np.bincount(places, weights, points.size + 1)
     return masses
+
+
+def _within_range(eta: Floats) -> Floats:
+    """Priors for the kernels; 1e-250 stands for what is smaller, save for 0, which is known."""
+    if eta.min() >= LEAST_PRIOR:
+        return eta
+    return np.where((eta > 0) & (eta < LEAST_PRIOR), LEAST_PRIOR, eta)
 
 
 def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, Floats]]:
@@ -72,9 +83,9 @@ def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, 
 def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> float:
     """The smallest t with P(|I| <= t) >= q: examples weighted equally, releases by probability.
 
-    Exact: by radix selection among all bags, examples and releases where releases are discrete,
-    as a root of `multiplicative_cdf` for Laplace noise. Infinite where more than 1 - q of the
-    mass is.
+    Exact as `multiplicative_cdf` is: by radix selection among all bags, examples and releases
+    where releases are discrete, as a root of that function for Laplace noise. Infinite where more
+    than 1 - q of the mass is.
 
     >>> from labelaudit import LabelProportions, RandomizedResponse
     >>> multiplicative_quantile([0.1, 0.7], RandomizedResponse(1.0), 0.98)
@@ -135,7 +146,7 @@ def _size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Fl
     from labelaudit.kernels import select
 
     if isinstance(mechanism, NoisyCount):
-        return select.size_masses(eta, mechanism.epsilon, base, shift)
+        return select.size_masses(_within_range(eta), mechanism.epsilon, base, shift)
     masses = np.zeros(select.BINS + 2)
     for sizes, weights in _channel_sizes(eta, mechanism):
         places = np.clip((sizes.view(np.int64) - base) >> shift, -1, select.BINS)

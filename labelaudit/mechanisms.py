@@ -49,7 +49,8 @@ class NoisyCount(Mechanism):
         distance = np.abs(positions[:, None] - np.arange(self.bag_size + 1))
         if math.isinf(self.epsilon):
             return np.where(distance == 0, 0.0, -np.inf)
-        return -self.epsilon * distance
+        with np.errstate(over="ignore"):
+            return -self.epsilon * distance
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Noisy proportions: one uniform a bag, the CDF of its count's row inverted."""
@@ -60,7 +61,7 @@ class NoisyCount(Mechanism):
         if self.epsilon == 0:
             return np.where(uniform < 0.5, 0.0, 1.0)
         q = math.exp(-self.epsilon)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             below = np.ceil(np.log(uniform * (1 + q)) / -self.epsilon) - 1
             above = np.floor(np.log((1 - uniform) * (1 + q)) / -self.epsilon)
         noisy = counts + np.where(uniform * (1 + q) < q, -below, above)

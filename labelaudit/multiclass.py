@@ -62,7 +62,8 @@ class ClassRandomizedResponse:
         given = _class_numbers(checks.release_vector(releases), self.classes)
         keep, flip = self.channel()[0, :2]
         if keep == flip:
-            raise ValueError(f"{self} cannot be debiased: at epsilon 0 the release says nothing")
+            why = f"at epsilon {self.epsilon:g} the release says nothing"
+            raise ValueError(f"{self} cannot be debiased: {why}")
         return np.asarray((np.eye(self.classes)[given] - flip) / (keep - flip))
 
 
@@ -237,8 +238,9 @@ def _counts(releases: ArrayLike, mechanism: ClassProportions) -> NDArray[np.int6
         raise ValueError(
             f"releases must have shape (n_bags, {mechanism.classes}), not {array.shape}"
         )
-    counts = np.rint(array * k)
-    bad = (~(np.abs(array * k - counts) <= 1e-9) | (counts < 0)).any(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        counts = np.rint(array * k)
+        bad = (~(np.abs(array * k - counts) <= 1e-9) | (counts < 0)).any(axis=1)
     bad |= counts.sum(axis=1) != k
     if bad.any():
         row = array[np.flatnonzero(bad)[0]]

@@ -185,8 +185,8 @@ def named(name: str) -> Beta | TwoPoint:
     number = r"(\d+(?:\.\d+)?)"
     if name == "uniform":
         return Beta(1, 1)
-    if name in HALVES:
-        return HALVES[name]
+    if str(name) in HALVES:
+        return HALVES[str(name)]
     if found := re.fullmatch(f"constant-{number}", str(name)):
         return TwoPoint(float(found[1]), float(found[1]))
     if found := re.fullmatch(f"beta-{number}-{number}", str(name)):

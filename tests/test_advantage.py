@@ -259,6 +259,28 @@ def test_distribution_under_laplace_noise_beyond_the_likely_counts(epsilon, p):
             np.testing.assert_allclose(found, mirrored, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("epsilon", [1000.0, math.inf])
+@pytest.mark.parametrize("p", [1e-17, 1e-40, 1e-80, 1e-240])
+def test_a_count_of_hardly_any_mass_can_set_the_shift_at_a_likely_one(p, epsilon):
+    """Of the pair (p, 1/2) half of the releases are one: then the other label was 0 but for p."""
+    pair, mechanism, t = [[p, 0.5]], GeometricProportions(2, epsilon), -math.log(p)
+    found = multiplicative_cdf(pair, mechanism, [t - 1e-9, t + 1e-9])
+    assert found == pytest.approx([0.25, 0.5], abs=1e-13)
+    assert multiplicative_quantile(pair, mechanism, 0.4) == pytest.approx(t, rel=1e-14)
+
+
+@pytest.mark.parametrize("kind", [GeometricProportions, LaplaceProportions])
+def test_priors_out_of_range_count_as_faint_ones(kind):
+    """Under noise no shift tells them apart."""
+    mechanism, levels = kind(4, 1.0), (0.2, 0.3, 0.4, 0.7)
+    bags = [[[p, p, 0.3, 0.5]] for p in (1e-100, 1e-307, 5e-324)]
+    found = [[multiplicative_quantile(bag, mechanism, q) for q in levels] for bag in bags]
+    assert found[1] == pytest.approx(found[0], rel=1e-9)
+    assert found[2] == pytest.approx(found[0], rel=1e-9)
+    masses = [multiplicative_cdf(bag, mechanism, [0.1, 0.5, 0.8]) for bag in bags]
+    np.testing.assert_allclose(masses[1:], [masses[0]] * 2, atol=1e-13)
+
+
 def test_quantile_is_the_smallest_point_where_the_cdf_reaches_its_level():
     eta = np.random.default_rng(2).random((7, 5))
     for mechanism in (GeometricProportions(5, 1.0), LaplaceProportions(5, 1.0), some_channel(5)):

@@ -141,6 +141,11 @@ def test_ledger_finds_a_letter_by_its_name(open_page):
     box.fill("epsilon-label-DP")
     assert 0 < rows.count() < 20
     assert all("ε-label-DP" in text for text in rows.all_inner_texts())
+    # Names that stay names: a statement's id, a law.
+    box.fill("S2-alpha")
+    assert rows.count() == 1
+    box.fill("Beta(2, 30)")
+    assert rows.count() > 0
     box.fill("no such words anywhere")
     assert rows.count() == 0
 

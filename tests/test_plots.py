@@ -159,6 +159,8 @@ def test_laws_go_by_their_names():
     for wrong in ("Uniform", "beta", "beta-2", "beta-2-30-1", "beta--2-3", "constant-", ""):
         with pytest.raises(ValueError, match=f"not {wrong!r}"):
             priors.named(wrong)
+    with pytest.raises(ValueError, match=r"not \['uniform'\]"):
+        priors.named(["uniform"])
 
 
 def test_two_point_laws_know_their_mean_and_distribution():

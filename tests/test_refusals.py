@@ -17,9 +17,11 @@ from labelaudit import (
     additive_advantage,
     advantage_with_known_mates,
     bayes_guess,
+    bounds,
     expected_advantage,
     high_probability_advantage,
     label_advantage,
+    multiclass,
     multiplicative_advantage,
     multiplicative_cdf,
     multiplicative_quantile,
@@ -318,6 +320,7 @@ def test_bad_channel(matrix, error, message):
         (GeometricProportions(2, 0), r"GeometricProportions.*cannot be debiased"),
         (GeometricProportions(2, 1e-320), r"cannot be debiased: at epsilon 9\.99989e-321 the"),
         (LaplaceProportions(2, 0), r"LaplaceProportions.*cannot be debiased"),
+        (multiclass.ClassRandomizedResponse(3, 1e-17), r"cannot be debiased: at epsilon 1e-17 the"),
         (NoRelease(2), r"NoRelease.*cannot be debiased: it releases nothing"),
         (CountChannel(np.eye(3)), r"(?s)CountChannel.*cannot be debiased: its releases are column"),
     ],
@@ -326,6 +329,21 @@ def test_bad_channel(matrix, error, message):
 def test_what_cannot_be_debiased(mechanism, message):
     with pytest.raises(ValueError, match=message):
         mechanism.debias([0.0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_at_the_ends_of_the_allowed_range():
+    rng = np.random.default_rng(0)
+    ends = GeometricProportions(3, 1e-320).release([[0, 1, 1]] * 50, rng)
+    assert set(ends.tolist()) == {0.0, 1.0}
+    assert LaplaceProportions(3, 1e308).likelihood([0.3, 1.0]).tolist() == [
+        [0, 1, 0, 0],
+        [0, 0, 0, 1],
+    ]
+    assert bounds.individual_lemma_bound(0.0, 0.5, 0.0, 10) == 0
+    assert bounds.debiased_variance(0, 5, 1e-200) == math.inf
+    with pytest.raises(ValueError, match=r"multiples of 1/2"):
+        multiclass.ClassProportions(2, 2).debias([[1e308, 1.0]])
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-310])

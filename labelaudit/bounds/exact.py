@@ -144,4 +144,5 @@ def debiased_variance(count: ArrayLike, bag_size: ArrayLike, epsilon: ArrayLike)
         raise ValueError("epsilon must be above 0: at 0 nothing can be debiased")
     q = np.exp(-level)
     clipped = (q**ones + q ** (bags - ones)) / (1 + q)
-    return q / (np.expm1(-level) * bags) ** 2 * (2 - clipped)
+    with np.errstate(divide="ignore"):
+        return q / (np.expm1(-level) * bags) ** 2 * (2 - clipped)

@@ -110,7 +110,8 @@ def individual_lemma_bound(
         inner = (1 - 2 * spread) ** k + math.pi / (4 * spread * k) ** 1.5
         inner = inner + math.pi / (math.e * spread * k**2)
     total = 1 / k + k**0.25 * np.sqrt(2 * _width(k, prior * (1 - prior)) * inner)
-    return np.where(own == 0, 0.0, own * total)
+    with np.errstate(invalid="ignore"):
+        return np.where(own == 0, 0.0, own * total)
 
 
 def tail_threshold(mu: ArrayLike, bag_size: ArrayLike, share: float = 0.5) -> Floats:

@@ -24,6 +24,9 @@ from labelaudit.kernels.ratio import read_bag
 
 RADIX = 16
 BINS = 1 << RADIX
+# Below this a prior lets the count's law fall so fast that a count of no mass sets the shift at
+# its neighbour, which has some: then nothing may be left out.
+FAINT = 1e-18
 
 
 @compiled()
@@ -43,7 +46,11 @@ def grid_law(p, c, n, q, rows, law, steps, back, share):
     steps[z] is law[z-1] / law[z], back[z] its inverse, and share[z] the mass of release z. Each
     end stands for all releases beyond it, which move every posterior alike.
     """
-    pmf, lo, hi = padded_pmf(p, c, n, NEGLIGIBLE, rows)
+    floor = NEGLIGIBLE
+    for j in range(n):
+        if p[j] < FAINT:
+            floor = TINY
+    pmf, lo, hi = padded_pmf(p, c, n, floor, rows)
     noisy_law(pmf, lo, hi, 0.0, q, q, law)
     top = hi - lo
     for z in range(top + 1):

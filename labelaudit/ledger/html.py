@@ -69,15 +69,16 @@ SCRIPT = """
   const box = controls.querySelector("input");
   const shown = page.querySelector(".ledger-shown");
   const letters = new Map(Object.entries(LETTERS));
+  const lettered = word => word.replace(/[a-z]+/g, name => letters.get(name) ?? name);
   let wanted = "";
   const filter = () => {
-    const typed = box.value.toLowerCase().replace(/[a-z]+/g, word => letters.get(word) ?? word);
-    const words = typed.split(/\\s+/).filter(Boolean);
+    const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
     let count = 0;
     for (const row of entries) {
       const text = row.textContent.toLowerCase();
       const right = !wanted || row.dataset.verdict === wanted;
-      row.hidden = !right || !words.every(word => text.includes(word));
+      row.hidden = !right || !words.every(
+        word => text.includes(word) || text.includes(lettered(word)));
       count += !row.hidden;
     }
     for (const part of table.querySelectorAll("tbody"))
