@@ -53,6 +53,7 @@ def counted(shape: tuple[int, ...]) -> str:
 def numbers(answer: Any, *shape: int) -> Floats:
     """The answer as finite numbers of the expected shape."""
     wanted = counted(shape) + (" numbers" if shape else " number")
+    require(answer is not None, f"Give {wanted}, not None.")  # numpy would read it as a number
     try:
         values = np.asarray(answer, dtype=float)
     except (TypeError, ValueError, OverflowError):
