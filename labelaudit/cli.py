@@ -64,7 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser(command)
     if command is not None and not command.startswith("-") and command not in COMMANDS:
         parser.error(f"there is no command {command!r}{_near(command, COMMANDS)}")
-    parsed = parser.parse_args(arguments)
+    parsed, left = parser.parse_known_args(arguments)
+    if left:
+        Parser(prog=f"labelaudit {command}").error(f"unrecognized arguments: {' '.join(left)}")
     try:
         return parsed.run(parsed)
     except Refusal as refusal:

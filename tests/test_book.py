@@ -215,7 +215,7 @@ def test_every_command_explains_itself(command, capsys):
         ("chapters 99", "there is no chapter '99'"),
         ("teach 2", "required: --out"),
         ("book --scale huge", "invalid choice: 'huge'"),
-        ("book extra", "unrecognized arguments: extra"),
+        ("book extra", "unrecognized arguments: extra (labelaudit book --help tells more)"),
         ("sweep --datset higgs", "there is no option --datset; did you mean --dataset?"),
         ("ledger --quik", "there is no option --quik; did you mean --quick?"),
     ],
@@ -228,6 +228,12 @@ def test_a_misspelt_command_is_refused_in_one_line(typed, said, capsys):
     shown, error = capsys.readouterr()
     assert (status, shown) == (2, "")
     assert said in error and error.count("\n") == 1
+
+
+def test_the_package_runs_as_the_command():
+    command = [sys.executable, "-m", "labelaudit", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("labelaudit ")
 
 
 def test_help_imports_nothing_of_the_book():
