@@ -98,6 +98,6 @@ def flip(epsilon: float) -> float:
     return float(expit(-epsilon))
 
 
-def uniform_bag(p: float, bag_size: float) -> float:
+def equal_labels(p: float, bag_size: float) -> float:
     """The chance that a bag has only zeros or only ones, for a mean prior of p."""
     return float(p**bag_size + (1 - p) ** bag_size)
