@@ -1,5 +1,6 @@
 """The site: what is staged, what each page carries, and what happens when Sphinx objects."""
 
+import os
 import subprocess
 import sys
 import time
@@ -234,6 +235,22 @@ def test_the_package_runs_as_the_command():
     command = [sys.executable, "-m", "labelaudit", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("labelaudit ")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_nothing_is_said_where_nobody_reads_on(unbuffered):
+    command = [sys.executable, "-m", "labelaudit", "chapters"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        command,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_help_imports_nothing_of_the_book():
