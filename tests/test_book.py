@@ -8,10 +8,12 @@ import time
 import nbformat
 import pytest
 from book_fixture import edited, make_checkout
+from conftest import ROOT
 
 from labelaudit import cli
 from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import load_chapters
+from labelaudit.book.commands import read_overrides
+from labelaudit.book.contract import ContractError, load_chapters
 from labelaudit.book.page import write_page
 from labelaudit.book.panel import comparison, with_panels
 from labelaudit.book.runner import execute
@@ -229,6 +231,29 @@ def test_a_misspelt_command_is_refused_in_one_line(typed, said, capsys):
     shown, error = capsys.readouterr()
     assert (status, shown) == (2, "")
     assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "read"),
+    [
+        ("positive", "yes", "yes"),
+        ("positive", "2", "2"),
+        ("positive", "''", ""),
+        ("label", "2026-99-99", "2026-99-99"),
+        ("features", "[age, 2024, no]", ["age", "2024", "no"]),
+        ("epsilons", "[1, 2e-1]", [1.0, 0.2]),
+    ],
+)
+def test_text_is_taken_as_typed(name, typed, read):
+    chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
+    overrides = read_overrides(chapter, [(name, typed)])
+    assert chapter.resolve("smoke", overrides)[name] == read
+
+
+def test_text_that_is_no_yaml_is_refused_in_one_line():
+    chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
+    with pytest.raises(ContractError, match="features is not valid YAML: expected ',' or"):
+        read_overrides(chapter, [("features", "[age")])
 
 
 def test_the_package_runs_as_the_command():

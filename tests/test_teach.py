@@ -168,6 +168,12 @@ def test_a_row_counts_in_brackets_of_its_own_and_as_a_column():
         assert check("ex-setting-two", form).right
 
 
+def test_a_verdict_is_as_true_as_the_answer():
+    assert check("ex-setting-two", [0.2, 0.8])
+    assert not check("ex-setting-two", [0.2, 0.5])
+    assert not check("ex-setting-two", ...)
+
+
 def test_a_check_says_which_parameters_it_wants():
     with pytest.raises(TypeError, match="ex-setting-own: pass bag_size=bag_size, epsilon=epsilon"):
         check("ex-setting-own", [0.1, 0.2])
