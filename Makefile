@@ -37,7 +37,7 @@ chapter: $(STAMP)  ## run one chapter: C=07_scatter_plots P="bag_sizes=[4,16] ep
 	@if [ -z "$$C" ]; then $(BIN)/labelaudit chapters >&2; \
 		echo 'say which chapter of these, as in: make chapter C=07_scatter_plots' >&2; exit 2; fi; \
 	set -f; set --; for pair in $$P; do case "$$pair" in \
-		[a-z]*=*) set -- "$$@" -p "$${pair%%=*}" "$${pair#*=}" ;; \
+		[A-Za-z]*=*) set -- "$$@" -p "$${pair%%=*}" "$${pair#*=}" ;; \
 		*) echo "P: '$$pair' is not name=value; write values without spaces" >&2; exit 2 ;; esac; done; \
 	$(BIN)/labelaudit run "$$C" --scale $(SCALE) "$$@"
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -31,6 +32,10 @@ COMMANDS = {
         "list, export or verify the results of sweeps",
     ),
 }
+
+
+# What a shell reports of a command that wrote where nobody reads.
+CUT_OFF = 141
 
 
 class Parser(argparse.ArgumentParser):
@@ -64,9 +69,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = build_parser(command)
     if command is not None and not command.startswith("-") and command not in COMMANDS:
         parser.error(f"there is no command {command!r}{_near(command, COMMANDS)}")
-    parsed = parser.parse_args(arguments)
+    parsed, left = parser.parse_known_args(arguments)
+    if left:
+        Parser(prog=f"labelaudit {command}").error(f"unrecognized arguments: {' '.join(left)}")
     try:
-        return parsed.run(parsed)
+        status = parsed.run(parsed)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever reads, as `| head` does, has had enough; nothing is left to be said at the exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CUT_OFF
     except Refusal as refusal:
         print(f"labelaudit: {refusal}", file=sys.stderr)
         return refusal.status

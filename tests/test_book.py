@@ -1,5 +1,6 @@
 """The site: what is staged, what each page carries, and what happens when Sphinx objects."""
 
+import os
 import subprocess
 import sys
 import time
@@ -7,10 +8,12 @@ import time
 import nbformat
 import pytest
 from book_fixture import edited, make_checkout
+from conftest import ROOT
 
 from labelaudit import cli
 from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import load_chapters
+from labelaudit.book.commands import read_overrides
+from labelaudit.book.contract import ContractError, load_chapters
 from labelaudit.book.page import write_page
 from labelaudit.book.panel import comparison, with_panels
 from labelaudit.book.runner import execute
@@ -215,7 +218,7 @@ def test_every_command_explains_itself(command, capsys):
         ("chapters 99", "there is no chapter '99'"),
         ("teach 2", "required: --out"),
         ("book --scale huge", "invalid choice: 'huge'"),
-        ("book extra", "unrecognized arguments: extra"),
+        ("book extra", "unrecognized arguments: extra (labelaudit book --help tells more)"),
         ("sweep --datset higgs", "there is no option --datset; did you mean --dataset?"),
         ("ledger --quik", "there is no option --quik; did you mean --quick?"),
     ],
@@ -228,6 +231,51 @@ def test_a_misspelt_command_is_refused_in_one_line(typed, said, capsys):
     shown, error = capsys.readouterr()
     assert (status, shown) == (2, "")
     assert said in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "read"),
+    [
+        ("positive", "yes", "yes"),
+        ("positive", "2", "2"),
+        ("positive", "''", ""),
+        ("label", "2026-99-99", "2026-99-99"),
+        ("features", "[age, 2024, no]", ["age", "2024", "no"]),
+        ("epsilons", "[1, 2e-1]", [1.0, 0.2]),
+    ],
+)
+def test_text_is_taken_as_typed(name, typed, read):
+    chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
+    overrides = read_overrides(chapter, [(name, typed)])
+    assert chapter.resolve("smoke", overrides)[name] == read
+
+
+def test_text_that_is_no_yaml_is_refused_in_one_line():
+    chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
+    with pytest.raises(ContractError, match="features is not valid YAML: expected ',' or"):
+        read_overrides(chapter, [("features", "[age")])
+
+
+def test_the_package_runs_as_the_command():
+    command = [sys.executable, "-m", "labelaudit", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("labelaudit ")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_nothing_is_said_where_nobody_reads_on(unbuffered):
+    command = [sys.executable, "-m", "labelaudit", "chapters"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        command,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 def test_help_imports_nothing_of_the_book():

@@ -135,15 +135,27 @@ def test_a_printed_command_works(line, tmp_path, table):
 
 @pytest.mark.parametrize("line", starting("make chapter "))
 def test_a_printed_chapter_takes_its_parameters(line, tmp_path, table, monkeypatch):
-    """What `make` hands to the command, by a stand-in that only writes it down."""
-    write_script(
-        tmp_path / "bin" / "labelaudit", 'for word in "$@"; do printf "%s\\n" "$word"; done'
-    )
-    (tmp_path / "installed").touch()
+    handed = finished([*shlex.split(line), f"VENV={stand_in(tmp_path)}"], os.environ)
+    assert_accepted(handed.splitlines(), tmp_path, monkeypatch)
+
+
+def stand_in(folder):
+    """An environment whose command only writes down what `make` hands to it."""
     if not shutil.which("make"):
         pytest.skip("there is no make on this machine")
-    handed = finished([*shlex.split(line), f"VENV={tmp_path}"], os.environ)
-    assert_accepted(handed.splitlines(), tmp_path, monkeypatch)
+    write_script(folder / "bin" / "labelaudit", 'for word in "$@"; do printf "%s\\n" "$word"; done')
+    (folder / "installed").touch()
+    return folder
+
+
+def test_the_command_judges_a_name_and_make_what_is_no_pair(tmp_path):
+    words = ["make", "chapter", "C=07", f"VENV={stand_in(tmp_path)}"]
+    handed = finished([*words, "P=Seed=3 laws=[*]"], os.environ).splitlines()
+    assert handed[-6:] == ["-p", "Seed", "3", "-p", "laws", "[*]"]
+    spaced = subprocess.run(
+        [*words, "P=bag_sizes=[4, 16]"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert spaced.returncode and "P: '16]' is not name=value" in spaced.stderr
 
 
 @pytest.mark.parametrize("line", starting(".venv/bin/labelaudit run "))

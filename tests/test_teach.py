@@ -154,6 +154,7 @@ def test_a_check_refuses_what_is_no_answer(label):
     [
         ("ex-additive-coin", 0.25, "Give 3 numbers, not one."),
         ("ex-utility-nine", [0.1, 0.2], "Give one number, not 2."),
+        ("ex-utility-nine", None, "Give one number, not None."),
         ("ex-additive-untouched", np.zeros((4, 2)), "Give 2 by 4 numbers, not 4 by 2."),
         ("ex-scatter-large", [20.5, 215], "A whole number from 1 to 1000000, not 20.5."),
     ],
@@ -165,6 +166,12 @@ def test_a_hint_says_what_is_wrong_with_the_form(label, answer, hint):
 def test_a_row_counts_in_brackets_of_its_own_and_as_a_column():
     for form in ([[0.2, 0.8]], [[0.2], [0.8]], (0.2, 0.8)):
         assert check("ex-setting-two", form).right
+
+
+def test_a_verdict_is_as_true_as_the_answer():
+    assert check("ex-setting-two", [0.2, 0.8])
+    assert not check("ex-setting-two", [0.2, 0.5])
+    assert not check("ex-setting-two", ...)
 
 
 def test_a_check_says_which_parameters_it_wants():
@@ -268,6 +275,33 @@ def test_a_key_that_would_not_fit_the_notebooks_is_refused(tmp_path, capsys):
     assert cli.main([*arguments, "--seed", "5"]) == 2
     assert "already holds notebooks of 'seat-01'" in capsys.readouterr().err
     assert (tmp_path / "c" / "key.csv").read_text() == before
+    (tmp_path / "c" / "key.csv").unlink()
+    assert cli.main([*arguments, "--seed", "5"]) == 2
+    assert "already holds seat-01.ipynb, which its key.csv does not list" in capsys.readouterr().err
+
+
+def test_a_name_that_comes_later_gets_no_others_notebook(tmp_path, capsys):
+    names = tmp_path / "students.txt"
+    arguments = ["teach", "01_setting", "--list", str(names), "--out", str(tmp_path / "c")]
+    names.write_text("Ada Lee\n")
+    assert cli.main(arguments) == 0
+    names.write_text("Ada-Lee\n")
+    assert cli.main(arguments) == 2
+    assert "does not list for 'Ada-Lee'" in capsys.readouterr().err
+
+
+def test_an_interrupted_class_goes_on_with_its_own_seed_only(tmp_path, capsys, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    arguments = ["teach", "01_setting", "--seats", "1", "--out", str(tmp_path / "c")]
+    with monkeypatch.context() as patched:
+        patched.setattr("labelaudit.teach.copies.key_copy", interrupted)
+        assert cli.main([*arguments, "--seed", "4"]) == 130
+    assert [path.name for path in (tmp_path / "c").rglob("*.ipynb")] == ["seat-01.ipynb"]
+    assert cli.main([*arguments, "--seed", "5"]) == 2
+    assert cli.main([*arguments, "--seed", "4"]) == 0
+    assert "1 notebooks written" in capsys.readouterr().out
 
 
 def test_two_students_with_one_name_are_refused(tmp_path, capsys):
@@ -295,6 +329,18 @@ def test_a_class_list_is_read_as_teachers_write_it(tmp_path):
     assert [file_name(name) for name in read_list(plain)] == ["Müller-Anna", "Müller-Bernd", "x-y"]
     table.write_text('"Müller, Anna",3\n\nAndre\u0301s,4\n', encoding="utf-8")
     assert read_list(table) == ["Müller, Anna", "Andrés"], "an accent is part of its letter"
+    table.write_text("Müller, Anna;3\r\n\r\nJosé;4\r\n", encoding="utf-8")
+    assert read_list(table) == ["Müller, Anna", "José"], "as spreadsheets write it in Germany"
+    table.write_text('"Müller,\n Anna",3;4\nJosé,4\n', encoding="utf-8")
+    assert read_list(table) == ["Müller, Anna", "José"]
+    table.with_suffix(".tsv").write_text("Müller, Anna\t3\nJosé\t4\n", encoding="utf-8")
+    assert read_list(table.with_suffix(".tsv")) == ["Müller, Anna", "José"]
+    table.write_text('José,3\n"Müller, Anna,4\nBernd,5\n', encoding="utf-8")
+    with pytest.raises(Refusal, match="line 3: unexpected end of data"):
+        read_list(table)
+    plain.write_text("x" * 201, encoding="utf-8")
+    with pytest.raises(Refusal, match="is too long for the name of a file"):
+        read_list(plain)
     for encoding in ("cp1252", "utf-16"):
         plain.write_text("José\n", encoding=encoding)
         with pytest.raises(Refusal, match="is not UTF-8 text; save it again as UTF-8"):

@@ -175,17 +175,32 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def read_overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
-    """The reader's own values, as YAML; files are named from where the reader stands."""
+    """The reader's own values, as YAML; files are named from where the reader stands.
+
+    What a parameter wants as text stays as it was typed: a column may be called 2024, its values
+    yes and no.
+    """
     overrides: dict[str, Any] = {}
     for name, text in given:
         if name in overrides:
             raise ContractError(f"{name} is given twice")
-        value = parse_value(name, text)
         parameter = chapter.parameters.get(name)
+        wants_text = parameter is not None and parameter.kind in ("text", "path")
+        value = _words(name, text) if wants_text else parse_value(name, text)
         if parameter and parameter.type == "path" and isinstance(value, str) and value:
             value = str(Path(value).expanduser().resolve())
         overrides[name] = value
     return overrides
+
+
+def _words(name: str, text: str) -> Any:
+    """A value, or a list of them, in which YAML sees no numbers, dates or truths."""
+    import yaml
+
+    try:
+        return yaml.load(text, yaml.BaseLoader)
+    except yaml.YAMLError:
+        return parse_value(name, text)  # refuses it, and says what is wrong
 
 
 def _report(execution: Execution, place: str = "") -> None:

@@ -31,6 +31,10 @@ class Verdict:
     right: bool
     hint: str = ""
 
+    def __bool__(self) -> bool:
+        """Whether the answer is right, so that `assert check(...)` can fail."""
+        return self.right
+
     def __repr__(self) -> str:
         """One line for the notebook."""
         if self.right:

@@ -19,8 +19,8 @@ examples:
   labelaudit teach 02_additive_advantage --seats 20 --out ../class
   labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out ../class
 
-The list is UTF-8 text with one student a line and no heading; of a .csv file the first column
-counts. The folder gets
+The list is UTF-8 text with one student a line and no heading; of a .csv or .tsv file the first
+column counts. The folder gets
 students/<name>.ipynb, without solutions and with an empty answer before each self-check,
 key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters of each. Law, bag size,
 epsilon and seed are drawn from the student's name: the same name and seed give the same page. A
@@ -29,7 +29,10 @@ Notebooks that are there already are left alone, so that nobody's work is overwr
 
 exit status: 0 done, 1 a page could not be written, 2 refused before anything was written
 """
+FOLDERS = ("students", "key")
 MOST_SEATS = 1000
+# In bytes: what file systems allow, less the suffix and the marks of a file being written.
+LONGEST_NAME = 200
 
 
 def add_parser(subparsers: Any) -> None:
@@ -82,20 +85,37 @@ def read_list(path: Path) -> list[str]:
     except UnicodeDecodeError:
         raise Refusal(f"--list: {path} is not UTF-8 text; save it again as UTF-8") from None
     # One name can be written in several ways, an accent apart or not; files would differ by it.
-    lines = unicodedata.normalize("NFC", text).splitlines()
-    rows = csv.reader(lines) if path.suffix.lower() == ".csv" else ([line] for line in lines)
-    students = [row[0].strip() for row in rows if row and row[0].strip()]
+    names = _first_column(path, unicodedata.normalize("NFC", text))
+    students = [" ".join(name.split()) for name in names if name.strip()]
     if not students:
         raise Refusal(f"--list: {path} names no student")
     files: dict[str, str] = {}
     for student in students:
         file = file_name(student).casefold()
+        if len(file.encode()) > LONGEST_NAME:
+            raise Refusal(f"--list: {student[:40]!r}... is too long for the name of a file")
         if file in files:
             other = files[file]
             both = "is there twice" if other == student else f"and {other!r} would share a file"
             raise Refusal(f"--list: {student!r} {both}; give each student a name of their own")
         files[file] = student
     return students
+
+
+def _first_column(path: Path, text: str) -> list[str]:
+    """The lines of a text; of a table their first entries, whatever separates the columns."""
+    lines = text.splitlines()
+    if path.suffix.lower() not in (".csv", ".tsv"):
+        return lines
+    # Where numbers have a comma, spreadsheets put semicolons between columns.
+    filled = [line for line in lines if line.strip()]
+    found = (mark for mark in ";\t" if filled and all(mark in line for line in filled))
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=next(found, ","), strict=True)
+    try:
+        return [row[0] for row in rows if row]
+    except csv.Error as error:
+        where = f"{path}, line {rows.line_num}"
+        raise Refusal(f"--list: {where}: {error}; is a quotation mark unpaired?") from None
 
 
 def file_name(student: str) -> str:
@@ -116,16 +136,18 @@ def write_copies(
     owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
     table = key_table(out / "key.csv", chapter, owned)
     source = jupytext.read(checkout.source(chapter.id))
+    # First of all: without it, after an interruption, another seed would pass for the notebooks'.
+    write_atomically(out / "key.csv", table)
     written = 0
     for student, parameters in owned.items():
-        for folder, make, kind in (("students", student_copy, ""), ("key", key_copy, ", key")):
+        makers = zip(FOLDERS, (student_copy, key_copy), ("", ", key"), strict=True)
+        for folder, make, kind in makers:
             path = out / folder / f"{file_name(student)}.ipynb"
             if not path.exists():
                 made = make(source, parameters, f"{chapter.title}: {student}{kind}")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, nbformat.writes(for_jupyter(made, checkout)))
                 written += 1
-    write_atomically(out / "key.csv", table)
     return written
 
 
@@ -133,13 +155,19 @@ def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) ->
     """The table of everybody's parameters, with the rows of students made earlier.
 
     A folder is for one chapter. A row that says otherwise than the notebook to be kept would be a
-    wrong key: it is refused.
+    wrong key: it is refused, and so is a notebook to be kept that no row told of.
     """
     columns = ["student", "chapter", *chapter.parameters]
     rows = _read_key(path, chapter, columns)
     for student, parameters in owned.items():
         row = {"student": student, "chapter": chapter.id}
         row |= {name: str(value) for name, value in parameters.items()}
+        file = f"{file_name(student)}.ipynb"
+        if student not in rows and any((path.parent / part / file).exists() for part in FOLDERS):
+            raise Refusal(
+                f"--out: {path.parent} already holds {file}, which its key.csv does not list for"
+                f" {student!r}; choose another folder"
+            )
         if rows.setdefault(student, row) != row:
             raise Refusal(
                 f"--out: {path.parent} already holds notebooks of {student!r} for another seed or"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from labelaudit.teach.exercises.tools import close, exercise, flip, numbers, require, uniform_bag
+from labelaudit.teach.exercises.tools import close, equal_labels, exercise, flip, numbers, require
 
 
 @exercise("ex-setting-two")
@@ -48,7 +48,7 @@ def own_bag(answer: Any, *, bag_size: int, epsilon: float) -> None:
         "A share of 1 reveals everybody just as a share of 0 does.",
     )
     require(
-        close(revealed, uniform_bag(0.1, bag_size)),
+        close(revealed, equal_labels(0.1, bag_size)),
         "Everybody is revealed when all labels are 0 or all are 1; each has a product as chance.",
     )
     odds = 0.1 / 0.9 * math.exp(epsilon)

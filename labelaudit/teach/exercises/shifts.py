@@ -8,31 +8,31 @@ from typing import Any
 from labelaudit.teach.exercises.tools import (
     close,
     entry,
+    equal_labels,
     exercise,
     numbers,
     require,
     smallest,
-    uniform_bag,
 )
 
 
 @exercise("ex-multiplicative-compute")
 def no_bag_revealed(answer: Any, *, bag_size: int) -> None:
-    """The smallest bag with less than one uniform bag expected, and the number expected here."""
+    """The smallest bag with less than one of equal labels expected, and how many are here."""
     size, expected = numbers(answer, 2)
 
-    def uniform_bags(k: float) -> float:
-        return 50_000_000 / k * uniform_bag(0.04, k)
+    def equal_bags(k: float) -> float:
+        return 50_000_000 / k * equal_labels(0.04, k)
 
     smallest(
         size,
-        lambda k: uniform_bags(k) < 1,
-        "With bags of this size one or more uniform bags are expected.",
+        lambda k: equal_bags(k) < 1,
+        "With bags of this size one or more of equal labels are expected.",
         "A smaller bag suffices.",
     )
     require(
-        close(expected, uniform_bags(bag_size), 1e-3),
-        "There are people / k bags, and each is uniform with probability p^k + (1-p)^k.",
+        close(expected, equal_bags(bag_size), 1e-3),
+        "There are people / k bags, and a bag has equal labels with probability p^k + (1-p)^k.",
     )
 
 
@@ -42,7 +42,7 @@ def never_revealed(answer: Any) -> None:
     for p, size in zip((1 / 2, 1 / 16), numbers(answer, 2), strict=True):
         smallest(
             size,
-            lambda k, p=p: uniform_bag(p, k) <= 1e-6,  # type: ignore[misc]
+            lambda k, p=p: equal_labels(p, k) <= 1e-6,  # type: ignore[misc]
             f"p = {p:g}: a bag of this size is revealed more often than once in a million.",
             f"p = {p:g}: a smaller bag suffices.",
         )
@@ -54,7 +54,7 @@ def finite_from(answer: Any, *, means: Mapping[str, float], level: float) -> Non
     for name, mean in means.items():
         smallest(
             entry(answer, name),
-            lambda k, p=mean: uniform_bag(p, k) <= 1 - level,  # type: ignore[misc]
+            lambda k, p=mean: equal_labels(p, k) <= 1 - level,  # type: ignore[misc]
             f"{name}: more than {1 - level:.3g} of the mass is infinite at this bag size.",
             f"{name}: a smaller bag suffices.",
         )

@@ -53,6 +53,7 @@ def counted(shape: tuple[int, ...]) -> str:
 def numbers(answer: Any, *shape: int) -> Floats:
     """The answer as finite numbers of the expected shape."""
     wanted = counted(shape) + (" numbers" if shape else " number")
+    require(answer is not None, f"Give {wanted}, not None.")  # numpy would read it as a number
     try:
         values = np.asarray(answer, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -97,6 +98,6 @@ def flip(epsilon: float) -> float:
     return float(expit(-epsilon))
 
 
-def uniform_bag(p: float, bag_size: float) -> float:
+def equal_labels(p: float, bag_size: float) -> float:
     """The chance that a bag has only zeros or only ones, for a mean prior of p."""
     return float(p**bag_size + (1 - p) ** bag_size)
