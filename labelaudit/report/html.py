@@ -36,11 +36,11 @@ def number(value: float, digits: int = 3) -> str:
     )
 
 
-def interval(one: Interval | None, digits: int = 3) -> str:
-    """The value with the ends of its interval below it."""
+def interval(one: Interval | None, digits: int = 3, most: float = 1.0) -> str:
+    """The value with the ends of its interval below it, cut off at -1 and `most`."""
     if one is None or math.isnan(one.value):
         return "-"
-    ends = f"{number(max(one.low, -1), digits)} to {number(one.high, digits)}"
+    ends = f"{number(max(one.low, -1), digits)} to {number(min(one.high, most), digits)}"
     return f"{number(one.value, digits)}<small>{ends}</small>"
 
 
