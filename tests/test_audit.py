@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -341,8 +342,15 @@ def test_a_single_miss_is_told_in_the_singular():
 def test_bags_of_one_size_are_said_to_be():
     labels = np.tile([0, 1], 30)
     facts = report.bag_facts(np.repeat(np.arange(12), 5), labels, np.full(60, 0.5))
-    assert sections._sizes(facts) == "5 records each"
-    assert sections._sizes(replace(facts, smallest=2)) == "2 to 5 records (median 5)"
+    assert facts.sizes == "5 records each"
+    assert replace(facts, smallest=2).sizes == "2 to 5 records (median 5)"
+
+
+def test_records_that_gain_nothing_are_not_called_exposed():
+    rows = [{"id": "Ada", "advantage": 0.02}, {"id": "Ben", "advantage": 0.0004}]
+    page = sections.exposed(SimpleNamespace(exposed={"RR": rows, "LLP": rows[1:]}))
+    assert "Ada&nbsp;(0.020)</td>" in page and "Ben" not in page
+    assert "<td>below 0.001 for every record</td>" in page
 
 
 def test_the_page_shows_no_end_that_cannot_be():

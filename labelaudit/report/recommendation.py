@@ -68,8 +68,8 @@ def asks_nothing(target: Target, stake: float) -> str:
         return ""
     return (
         "But this target asks nothing here: without any release the attacker is wrong about"
-        f" {stake:.1%} of the records, so that even the labels themselves would meet it. Set a"
-        " smaller target, or a multiplicative one."
+        f" {stake:.1%} of the records at most, so that even the labels themselves would meet it."
+        " Set a smaller target, or a multiplicative one."
     )
 
 

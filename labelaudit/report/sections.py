@@ -9,10 +9,10 @@ from labelaudit.report import charts
 from labelaudit.report.advice import Verdict
 from labelaudit.report.beliefs import FOLDS, calibration_ratio_said, calibration_test
 from labelaudit.report.exposure import SURE
-from labelaudit.report.html import epsilon, figure, interval, table
+from labelaudit.report.html import epsilon, exposed_records, figure, interval, table
 from labelaudit.report.intervals import COVERAGE
 from labelaudit.report.report import Report
-from labelaudit.report.scenarios import MOST_WITH_MATES, MOST_WITH_MATRIX, BagFacts, Knowing
+from labelaudit.report.scenarios import MOST_WITH_MATES, MOST_WITH_MATRIX, Knowing
 from labelaudit.report.utility import MOST_ROWS
 
 INTERVALS = (
@@ -176,7 +176,7 @@ def own_bags(report: Report) -> str:
         else ""
     )
     return (
-        f"<section><h2>The table's own bags</h2><p>{facts.bags:,} bags of {_sizes(facts)}."
+        f"<section><h2>The table's own bags</h2><p>{facts.bags:,} bags of {facts.sizes}."
         f" {facts.of_one_record:,} hold a single record, which label proportions publish"
         f" outright. In {facts.of_one_label:,} all labels are alike, so that proportions without"
         " noise give every one of them away; eta led one to expect"
@@ -188,12 +188,6 @@ def own_bags(report: Report) -> str:
         + (table(head, rows) if rows else "")
         + f"<p>{_without_bags(report)}</p></section>"
     )
-
-
-def _sizes(facts: BagFacts) -> str:
-    if facts.smallest == facts.largest:
-        return f"{facts.largest:,} record{'s' * (facts.largest > 1)} each"
-    return f"{facts.smallest:,} to {facts.largest:,} records (median {facts.median:g})"
 
 
 def _without_bags(report: Report) -> str:
@@ -248,9 +242,7 @@ def _knows(one: Knowing) -> str:
 def exposed(report: Report) -> str:
     """Ids of the records with the largest advantage."""
     lists = "".join(
-        f"<tr><th scope='row'>{escape(title)}</th><td>"
-        + ", ".join(f"{escape(row['id'])}&nbsp;({row['advantage']:.3f})" for row in rows)
-        + "</td></tr>"
+        f"<tr><th scope='row'>{escape(title)}</th><td>" + exposed_records(rows) + "</td></tr>"
         for title, rows in report.exposed.items()
     )
     return (
