@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,16 @@ from audit_cases import BAD, GOOD, LLP, RR, exposed, known_beliefs, some_rows
 import labelaudit as la
 from labelaudit import report
 from labelaudit.learning.calibration import compare
-from labelaudit.report import advice, beliefs, exposure, recommendation, scenarios, utility
+from labelaudit.report import (
+    advice,
+    beliefs,
+    exposure,
+    html,
+    recommendation,
+    scenarios,
+    sections,
+    utility,
+)
 from labelaudit.report.intervals import Interval
 
 # The attack
@@ -301,6 +311,51 @@ def test_advice_abstains_and_says_why():
     (one,) = report.advise(verdicts, costs)
     assert one.verdict is None and "no recommendation" in one.text and "holds it" in one.text
     assert "recommends none" in report.summary([one], verdicts, report.Target())
+
+
+@pytest.mark.parametrize(
+    ("names", "target", "hint"),
+    [
+        (["rr", "llp"], report.Target(), "try larger bags or a smaller epsilon."),
+        (["rr"], report.Target(), "it: try a smaller epsilon."),
+        (["llp"], report.Target(), "try larger bags or a mechanism with noise."),
+        (["llp"], report.Target("epsilon", 1.0), "it: try a mechanism with noise."),
+        (["rr", "llp"], report.Target("epsilon", 0.0), "at epsilon 0 nothing is released."),
+    ],
+)
+def test_where_all_miss_the_hint_fits_what_was_tried(names, target, hint):
+    settings = report.Plan(mechanisms=names, bag_sizes=[8], epsilons=[4.0]).settings
+    verdicts = [advice.judge(exposed(one, 0.3, 0.4), target, GOOD) for one in settings]
+    assert {one.word for one in verdicts} == {"misses"}
+    assert report.summary([], verdicts, target).endswith(hint)
+
+
+def test_a_single_miss_is_told_in_the_singular():
+    ends = [(0.04, 0.06), (0.3, 0.4)]
+    settings = report.Plan(mechanisms=["llp"], bag_sizes=[2, 8]).settings
+    pairs = zip(settings, ends, strict=True)
+    verdicts = [advice.judge(exposed(one, *two), report.Target(), GOOD) for one, two in pairs]
+    costs = [utility.Utility(one, None, None, None) for one in (None, *settings)]
+    assert "; 1 misses it." in report.advise(verdicts, costs)[0].text
+
+
+def test_bags_of_one_size_are_said_to_be():
+    labels = np.tile([0, 1], 30)
+    facts = report.bag_facts(np.repeat(np.arange(12), 5), labels, np.full(60, 0.5))
+    assert facts.sizes == "5 records each"
+    assert replace(facts, smallest=2).sizes == "2 to 5 records (median 5)"
+
+
+def test_records_that_gain_nothing_are_not_called_exposed():
+    rows = [{"id": "Ada", "advantage": 0.02}, {"id": "Ben", "advantage": 0.0004}]
+    page = sections.exposed(SimpleNamespace(exposed={"RR": rows, "LLP": rows[1:]}))
+    assert "Ada&nbsp;(0.020)</td>" in page and "Ben" not in page
+    assert "<td>below 0.001 for every record</td>" in page
+
+
+def test_the_page_shows_no_end_that_cannot_be():
+    assert html.interval(Interval(0.5, 1.0, -1.5, 2.5), 1) == "0.5<small>&#8722;1.0 to 1.0</small>"
+    assert html.interval(Interval(2.0, 1.0, 0.5, 3.5), 1, math.inf).endswith("to 3.5</small>")
 
 
 def advised(names, cost, **plan):

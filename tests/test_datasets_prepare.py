@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import random
@@ -308,6 +309,41 @@ def test_damage_to_prepared_arrays_is_found(tmp_path):
     array.write_bytes(content[:4000])
     with pytest.raises(DataRefusal, match="prepare higgs again"):
         _ = datasets.load("higgs").train.features
+
+
+MANIFESTS = {
+    "no dictionary": lambda manifest: [],
+    "nothing": lambda manifest: None,
+    "no rows": lambda manifest: {**manifest, "rows": None},
+    "all for testing": lambda manifest: {**manifest, "rows": manifest["split"]["test_rows"]},
+    "no split": lambda manifest: {key: manifest[key] for key in manifest.keys() - {"split"}},
+    "no arrays": lambda manifest: {key: manifest[key] for key in manifest.keys() - {"arrays"}},
+    "no checksums": lambda manifest: {**manifest, "sha256": {}},
+    "other data": lambda manifest: {**manifest, "name": "kdd12"},
+    "other folder": lambda manifest: {**manifest, "arrays": "../kdd12/set-1"},
+}
+
+
+@pytest.mark.parametrize("case", [*MANIFESTS, "no text"])
+def test_damage_to_the_manifest_is_found(tmp_path, capsys, case):
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    manifest = quiet("higgs", tmp_path / "h")
+    path = store.data_folder() / "higgs" / "manifest.json"
+    text = b"\xff\xfe" if case == "no text" else json.dumps(MANIFESTS[case](manifest)).encode()
+    path.write_bytes(text)
+    assert command.main("higgs", ["verify"]) == 1
+    assert capsys.readouterr().err == f"higgs: {path} is damaged; prepare higgs again\n"
+    with pytest.raises(DataRefusal, match="is damaged"):
+        datasets.load("higgs")
+    quiet("higgs", tmp_path / "h")
+    assert datasets.load("higgs").facts["rows"] == ROWS
+
+
+def test_a_file_in_place_of_the_folder_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path / "file"))
+    with pytest.raises(DataRefusal, match="file is not a folder"):
+        datasets.load_or_standin("higgs")
 
 
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

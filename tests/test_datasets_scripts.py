@@ -16,6 +16,8 @@ from labelaudit.datasets.prepare import draw_test_rows, prepare
 
 ROW = b"1" + b",1" * 28 + b"\n"
 CLICKS = b"1" + b" 5:1" * 11 + b"\n"
+# Of either label at least one row is needed.
+ZERO, NO_CLICK = b"0" + ROW[1:], b"0" + CLICKS[1:]
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +58,7 @@ def test_what_is_no_checksum_is_refused_before_reading(tmp_path, capsys, checksu
 
 
 def test_checksum_may_be_in_capitals(source):
-    path = source(ROW * 9)
+    path = source(ROW * 8 + ZERO)
     prepare("higgs", path, sha256=store.digest_of(path).upper(), say=lambda message: None)
     assert len(datasets.load("higgs").train) == 6
 
@@ -71,6 +73,22 @@ HINTS = {
     "track2": ("kdd12", b"click\timpression\turl\n", "column 1: not a number (a header?)"),
     "empty": ("higgs", ROW * 4 + b"\n" + ROW, "line 5: an empty line"),
     "blank": ("kdd12", CLICKS * 4 + b" \r\n", "line 5: an empty line"),
+    "byte order mark": ("higgs", b"\xef\xbb\xbf" + ROW * 9, r"the label is not 0 or 1: '\ufeff1'"),
+    "label": ("higgs", ROW * 4 + b"2" + ROW[1:], "line 5, column 1: the label is not 0 or 1: '2'"),
+    "cell": ("higgs", ROW + b"1,one" + ROW[3:], "line 2, column 2: not a number: 'one'"),
+    "semicolons": (
+        "higgs",
+        ROW.replace(b",", b";"),
+        "column 1: not a number: '1;1;1;1;1;1;1;1;1;1;'",
+    ),
+    "index": (
+        "kdd12",
+        CLICKS + b"1 x:1" + CLICKS[5:],
+        "column 2: not an index from 1 to 54686452: 'x:1'",
+    ),
+    "tab": ("kdd12", CLICKS + b"1 \x0b\n", "column 2: not an index from 1 to 54686452: ''"),
+    "one label": ("higgs", ROW * 9, "has the label 1 in every row; both 0 and 1 are needed"),
+    "no click": ("kdd12", NO_CLICK * 9, "has the label 0 in every row; both 0 and 1 are needed"),
     "two rows": ("higgs", ROW * 2, "has 2 rows; at least 3 are needed"),
 }
 
@@ -84,7 +102,7 @@ def test_refusal_hints_at_the_cause(source, capsys, case):
 
 
 def test_three_rows_are_enough(source):
-    prepare("higgs", source(ROW * 3), say=lambda message: None)
+    prepare("higgs", source(ROW * 2 + ZERO), say=lambda message: None)
     data = datasets.load("higgs")
     assert len(data.train) == 2 and len(data.test) == 1
 
@@ -102,13 +120,14 @@ def test_thinning_is_said_beside_the_rate(tmp_path, capsys):
 
 
 def test_nothing_is_said_of_thinning_where_there_was_none(source, capsys):
-    assert command.main("kdd12", ["prepare", "--source", str(source(CLICKS * 9))]) == 0
+    assert command.main("kdd12", ["prepare", "--source", str(source(CLICKS * 8 + NO_CLICK))]) == 0
     assert "thinned" not in capsys.readouterr().out
 
 
 def test_more_sources_than_fit_16_bits(tmp_path):
     rows = 33_000
-    columns = dict.fromkeys(("label", *standins.HIGGS_COLUMNS), np.ones(rows, np.float32))
+    columns = dict.fromkeys(standins.HIGGS_COLUMNS, np.ones(rows, np.float32))
+    columns["label"] = np.arange(rows) % 2
     sources = [f"detector {number}" for number in range(rows)]
     parquet.write_table(pyarrow.table({**columns, "source": sources}), tmp_path / "h.parquet")
     manifest = prepare("higgs", tmp_path / "h.parquet", say=lambda message: None)
@@ -140,7 +159,7 @@ def test_rows_change_places(tmp_path, monkeypatch, shape):
 
 
 def test_fingerprint_follows_the_rows_in_use(source):
-    prepare("higgs", source(ROW * 30), say=lambda message: None)
+    prepare("higgs", source(ROW * 29 + ZERO), say=lambda message: None)
     whole = datasets.load("higgs").fingerprint
     assert datasets.load("higgs", train_rows=5).fingerprint != whole
     assert datasets.load("higgs", train_rows=5, seed=1).fingerprint == (

@@ -131,6 +131,16 @@ def test_dates_and_infinite_values(tmp_path):
     assert any("infinite values are taken as missing" in note for note in table.notes)
 
 
+@pytest.mark.filterwarnings("error")
+def test_values_beyond_single_precision_are_missing(tmp_path):
+    data = frame(5)
+    data["sick"] = [0, 1, 0, 1, 1]
+    data["age"] = [30.0, 1e300, 41.0, -1e39, 52.0]
+    table = read_table(written(data, tmp_path / "t.parquet"), label="sick", features=["age"])
+    assert np.isnan(table.features[:, 0]).tolist() == [False, True, False, True, False]
+    assert "age: 2 values beyond 3.4e+38 are taken as missing" in table.notes
+
+
 REFUSED = {
     "column": ({"label": "ill"}, {}, "has no column 'ill'; it has 'row', 'age'"),
     "feature": ({"features": ["height"]}, {}, "has no column 'height'"),

@@ -721,6 +721,15 @@ def test_results_of_one_grid(swept, tmp_path, capsys):
     assert "9 results" in capsys.readouterr().out
 
 
+def test_results_of_data_that_there_are_none_of(swept, tmp_path, capsys):
+    store = ["results", "--store", str(swept[0] / "store"), "--dataset"]
+    with pytest.raises(SystemExit) as stop:
+        cli.main([*store, "higs"])
+    assert stop.value.code == 2 and "'higs'" in capsys.readouterr().err
+    assert cli.main([*store, "fair", "--export", str(tmp_path / "table.csv")]) == 2
+    assert "holds no trainings of fair to export" in capsys.readouterr().err
+
+
 def test_a_dry_run_changes_nothing(swept, tmp_path, capsys):
     folder, command = swept
     store = Store(shutil.copytree(folder / "store", tmp_path / "store"))

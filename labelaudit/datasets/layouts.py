@@ -19,6 +19,8 @@ PARQUET_ROWS = 1 << 16
 KDD12_FIELDS = 11
 KDD12_INDICES = 54_686_452
 TRACK2_COLUMNS = KDD12_COLUMNS[:10]
+# Bytes of a cell that a refusal shows.
+MOST_SHOWN = 20
 
 
 class Rows(NamedTuple):
@@ -66,9 +68,16 @@ def _first_line(path: Path) -> bytes:
 
 
 def _text(
-    path: Path, file: HashedFile, columns: int, dtype: type, parser: Callable[..., Any], **say: Any
+    path: Path,
+    file: HashedFile,
+    columns: int,
+    dtype: type,
+    parser: Callable[..., Any],
+    between: bytes | None = None,
+    **say: Any,
 ) -> Iterator[Rows]:
-    from labelaudit.datasets.parse import GOOD, REASONS
+    """Blocks of text as rows; `between` parts the columns, white space where it is None."""
+    from labelaudit.datasets.parse import FEW, GOOD, MANY, REASONS
 
     # Every row takes at least two bytes a column, so no block holds more rows than this.
     most = BLOCK_BYTES // (2 * columns) + 1
@@ -85,6 +94,9 @@ def _text(
             reason = REASONS[code].format(**say)
             if line + rows == 1 and bad.lstrip(b'\xef\xbb\xbf#" ')[:1].isalpha():
                 reason += " (a header?)"
+            if code not in (FEW, MANY):
+                cell = b"".join(bad.split(between)[column - 1 : column])[:MOST_SHOWN]
+                reason += f": {cell.decode(errors='replace')!r}"
             raise DataRefusal(f"{start}, column {column}: {reason}")
         yield Rows(features[:rows], labels[:rows])
         line += rows
@@ -93,7 +105,7 @@ def _text(
 def _higgs_text(path: Path, file: HashedFile) -> Iterator[Rows]:
     from labelaudit.datasets.parse import parse_csv
 
-    return _text(path, file, len(HIGGS_COLUMNS), np.float32, parse_csv)
+    return _text(path, file, len(HIGGS_COLUMNS), np.float32, parse_csv, b",")
 
 
 def _kdd12_sparse(path: Path, file: HashedFile, with_field: bool) -> Iterator[Rows]:
@@ -120,7 +132,7 @@ def _kdd12_track2(path: Path, file: HashedFile) -> Iterator[Rows]:
     def parser(text: Any, stop: int, labels: Any, features: Any) -> Any:
         return parse_track2(text, stop, BUCKETS, labels, features)
 
-    return _text(path, file, len(TRACK2_COLUMNS), np.int32, parser)
+    return _text(path, file, len(TRACK2_COLUMNS), np.int32, parser, b"\t")
 
 
 def _higgs_parquet(path: Path, file: HashedFile) -> Iterator[Rows]:

@@ -106,6 +106,10 @@ def _write(layout: Layout, source: Path, folder: Path) -> Written:
             raise DataRefusal(
                 f"{source} has {features.rows} rows; at least {LEAST_ROWS} are needed"
             )
+        if positives in (0, labels.rows):
+            raise DataRefusal(
+                f"{source} has the label {int(positives > 0)} in every row; both 0 and 1 are needed"
+            )
         features.finish()
         labels.finish()
         together = np.concatenate(strata) if strata else None
@@ -135,7 +139,7 @@ def verify(name: str) -> dict[str, Any]:
     shape = (manifest["rows"], len(manifest["columns"]))
     if features.shape != shape or labels.shape != shape[:1]:
         raise DataRefusal(
-            f"{name}: the manifest promises {shape}, the arrays have {features.shape}"
+            f"the manifest promises {shape}, the arrays have {features.shape}; prepare {name} again"
         )
     positives = 0
     for start in range(0, len(labels), PARQUET_ROWS):
@@ -143,9 +147,11 @@ def verify(name: str) -> dict[str, Any]:
         positives += int(np.count_nonzero(labels[start : start + PARQUET_ROWS] == 1))
         sound = (part >= 0) & (part < BUCKETS) if name == "kdd12" else np.isfinite(part)
         if not sound.all():
-            raise DataRefusal(f"{name}: an impossible feature in rows from {start}; prepare again")
+            raise DataRefusal(f"an impossible feature in rows from {start}; prepare {name} again")
     if positives != round(manifest["positive_rate"] * manifest["rows"]):
-        raise DataRefusal(f"{name}: {positives} positive labels do not fit the manifest")
+        raise DataRefusal(
+            f"{positives:,} positive labels do not fit the manifest; prepare {name} again"
+        )
     return manifest
 
 

@@ -153,20 +153,44 @@ def publish(name: str, folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]
 def read_manifest(name: str) -> dict[str, Any] | None:
     """The manifest of the current set, or None where there is none."""
     path = data_folder() / name / "manifest.json"
+    damaged = DataRefusal(f"{path} is damaged; prepare {name} again")
     try:
-        text = path.read_text(encoding="utf-8")
+        manifest = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    try:
-        manifest = json.loads(text)
+    except NotADirectoryError:
+        raise DataRefusal(f"{data_folder()} is not a folder to keep data in") from None
     except ValueError:
-        raise DataRefusal(f"{path} is damaged; prepare {name} again") from None
+        raise damaged from None
+    if not isinstance(manifest, dict):
+        raise damaged
     if manifest.get("format") != FORMAT:
         raise DataRefusal(
             f"{path} has format {manifest.get('format')}, this version reads {FORMAT};"
             f" prepare {name} again"
         )
+    if not _is_whole(name, manifest):
+        raise damaged
     return manifest
+
+
+def _is_whole(name: str, manifest: dict[str, Any]) -> bool:
+    """Whether a manifest has all that loading and verifying read in it."""
+    try:
+        rows, columns, sums = (manifest[key] for key in ("rows", "columns", "sha256"))
+        return bool(
+            manifest["name"] == name
+            and {"features.npy", "labels.npy"} <= sums.keys()
+            and 0 < manifest["split"]["test_rows"] < rows
+            and 0 <= manifest["positive_rate"] <= 1
+            and 0 < manifest.get("negatives_kept", 1.0) <= 1
+            and len(columns)
+            and manifest["arrays"] == Path(manifest["arrays"]).name
+            and manifest["source_file"]
+            and manifest["source_sha256"]
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
 
 
 def open_array(name: str, manifest: Mapping[str, Any], array: str) -> NDArray[Any]:
@@ -182,7 +206,9 @@ def check_arrays(name: str, manifest: Mapping[str, Any]) -> None:
     """Refuse a set whose arrays are not, byte for byte, those that were written."""
     for file, expected in manifest["sha256"].items():
         path = data_folder() / name / manifest["arrays"] / file
-        found = digest_of(path) if path.is_file() else "nothing"
+        if not path.is_file():
+            raise DataRefusal(f"{path} is missing; prepare {name} again")
+        found = digest_of(path)
         if found != expected:
             raise DataRefusal(
                 f"{path} is damaged (sha256 {found[:12]}, expected {expected[:12]});"

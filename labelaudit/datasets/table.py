@@ -6,6 +6,7 @@ were left out and why, how many values were missing, how rare categories were po
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,8 @@ from labelaudit.checks import Floats
 from labelaudit.datasets.frame import listed, read_frame
 from labelaudit.datasets.store import digest_of
 
+# Features are held in single precision.
+LARGEST = float(np.finfo(np.float32).max)
 # As many levels as scikit-learn's gradient boosting takes, less one for the pooled rest.
 MOST_LEVELS = 254
 # A text column with more distinct values than this share of the rows names rows, not kinds.
@@ -170,7 +173,7 @@ def _labels(values: Any, positive: str | float | bool | None) -> tuple[NDArray[n
     if low.lower() not in NEGATIVE or high.lower() not in POSITIVE:
         raise ValueError(
             f"the label {values.name!r} has values {listed(distinct)}; say which of them is"
-            f" positive, as in positive={distinct[1]!r}"
+            f" positive, as in positive={distinct[1]!r} (--positive {shlex.quote(distinct[1])})"
         )
     return (words == high).to_numpy(np.uint8), high
 
@@ -211,7 +214,9 @@ def _features(
         values.append(numbers)
         columns.append(column)
     if not columns:
-        raise ValueError("no usable feature is left: " + ("; ".join(notes) or "there is none"))
+        raise ValueError(
+            "no usable feature is left: " + ("; ".join(notes) or "there is no other column")
+        )
     return np.column_stack(values), columns
 
 
@@ -252,6 +257,13 @@ def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column
         endless = np.isinf(numbers)
         if endless.any():
             notes.append(f"{name}: {int(endless.sum()):,} infinite values are taken as missing")
+        beyond = ~endless & (np.abs(numbers) > LARGEST)
+        if beyond.any():
+            notes.append(
+                f"{name}: {int(beyond.sum()):,} values beyond {LARGEST:.1e} are taken as missing"
+            )
+        endless |= beyond
+        if endless.any():
             numbers = np.where(endless, np.nan, numbers)
         if missing:
             notes.append(f"{name}: {missing:,} values are missing and stay so, as NaN")

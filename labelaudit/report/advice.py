@@ -205,7 +205,8 @@ def _words(
 
 def _rest(own: Sequence[Verdict]) -> str:
     missed = sum(one.word == MISSES for one in own)
-    return f"{missed} miss it" if missed else "none is shown to miss it"
+    verb = "misses" if missed == 1 else "miss"
+    return f"{missed} {verb} it" if missed else "none is shown to miss it"
 
 
 def _range(interval: Interval) -> str:

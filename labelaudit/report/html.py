@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
 
 from labelaudit.report.intervals import Interval
 
@@ -36,11 +38,11 @@ def number(value: float, digits: int = 3) -> str:
     )
 
 
-def interval(one: Interval | None, digits: int = 3) -> str:
-    """The value with the ends of its interval below it."""
+def interval(one: Interval | None, digits: int = 3, most: float = 1.0) -> str:
+    """The value with the ends of its interval below it, cut off at -1 and `most`."""
     if one is None or math.isnan(one.value):
         return "-"
-    ends = f"{number(max(one.low, -1), digits)} to {number(one.high, digits)}"
+    ends = f"{number(max(one.low, -1), digits)} to {number(min(one.high, most), digits)}"
     return f"{number(one.value, digits)}<small>{ends}</small>"
 
 
@@ -48,3 +50,14 @@ def epsilon(value: float, checked: bool = True) -> str:
     """A guarantee, that there is none, or what a mechanism says of itself."""
     shown = "none" if math.isinf(value) else f"{value:g}"
     return shown if checked else f"{shown}<small>declared, not checked</small>"
+
+
+def exposed_records(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Ids, each with its advantage; a record that shows none is not called exposed.
+
+    >>> exposed_records([{"id": "Ada", "advantage": 0.02}, {"id": "Ben", "advantage": 0.0004}])
+    'Ada&nbsp;(0.020)'
+    """
+    figures = [(row["id"], f"{row['advantage']:.3f}") for row in rows]
+    shown = [f"{escape(name)}&nbsp;({figure})" for name, figure in figures if float(figure) > 0]
+    return ", ".join(shown) or "below 0.001 for every record"

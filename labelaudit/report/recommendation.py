@@ -26,7 +26,7 @@ def summary(
         last = (
             "For some the data cannot tell, and so this audit recommends none."
             if any(one.word == UNCLEAR for one in verdicts)
-            else "All that were tried miss it: try larger bags or a smaller epsilon."
+            else f"All that were tried miss it: {_what_to_try(verdicts, target)}."
         )
         return f"No setting is shown to meet the target, {target}. {last}{own}"
     known = [one for one in chosen if one.utility and one.utility.worth is not None]
@@ -45,6 +45,17 @@ def summary(
     return " ".join(sentence for sentence in said if sentence) + own
 
 
+def _what_to_try(verdicts: Sequence[Verdict], target: Target) -> str:
+    """What of the settings that were tried could yet be moved towards the target."""
+    if target.kind == "epsilon" and target.value == 0:
+        return "at epsilon 0 nothing is released"
+    taken = {name for one in verdicts for name, _ in one.exposure.setting.parameters}
+    # Without noise epsilon is infinite, however large the bags.
+    larger = ["larger bags"] * ("bag_size" in taken and target.kind != "epsilon")
+    smaller = ["a smaller epsilon" if "epsilon" in taken else "a mechanism with noise"]
+    return f"try {' or '.join(larger + smaller)}"
+
+
 def asks_nothing(target: Target, stake: float) -> str:
     """What to say of a target that the labels themselves would meet; else nothing.
 
@@ -57,8 +68,8 @@ def asks_nothing(target: Target, stake: float) -> str:
         return ""
     return (
         "But this target asks nothing here: without any release the attacker is wrong about"
-        f" {stake:.1%} of the records, so that even the labels themselves would meet it. Set a"
-        " smaller target, or a multiplicative one."
+        f" {stake:.1%} of the records at most, so that even the labels themselves would meet it."
+        " Set a smaller target, or a multiplicative one."
     )
 
 

@@ -152,6 +152,13 @@ class BagFacts:
     dispersion_error: float
 
     @property
+    def sizes(self) -> str:
+        """How large the bags are, in words."""
+        if self.smallest == self.largest:
+            return f"{self.largest:,} record{'s' * (self.largest > 1)} each"
+        return f"{self.smallest:,} to {self.largest:,} records (median {self.median:g})"
+
+    @property
     def move_together(self) -> bool:
         """Whether labels in a bag agree more than eta explains, by three standard errors."""
         return self.dispersion > 1 + 3 * self.dispersion_error

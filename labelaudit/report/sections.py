@@ -9,7 +9,7 @@ from labelaudit.report import charts
 from labelaudit.report.advice import Verdict
 from labelaudit.report.beliefs import FOLDS, calibration_ratio_said, calibration_test
 from labelaudit.report.exposure import SURE
-from labelaudit.report.html import epsilon, figure, interval, table
+from labelaudit.report.html import epsilon, exposed_records, figure, interval, table
 from labelaudit.report.intervals import COVERAGE
 from labelaudit.report.report import Report
 from labelaudit.report.scenarios import MOST_WITH_MATES, MOST_WITH_MATRIX, Knowing
@@ -85,7 +85,7 @@ def attack(report: Report) -> str:
             interval(one.exposure.realised, 4),
             interval(one.exposure.difference, 4)
             + ("<b> !</b>" if one.exposure.contradicted else ""),
-            interval(one.exposure.percentile, 2),
+            interval(one.exposure.percentile, 2, math.inf),
             f"{one.exposure.revealed.value:.2%}",
             epsilon(one.exposure.epsilon, one.exposure.setting.checked),
         )
@@ -114,7 +114,7 @@ def attack(report: Report) -> str:
         f"</p>{charts.legend([*report.verdicts])}"
         + figure(
             charts.advantage_chart(report.verdicts, target),
-            f"Rings: by eta. Dots with intervals: on the true labels{aim}.",
+            f"Hollow marks: by eta. Filled ones with intervals: on the true labels{aim}.",
         )
         + table(head, rows)
         + f'<p class="note">{said}</p></section>'
@@ -152,7 +152,7 @@ def own_bags(report: Report) -> str:
             verdict_cell(verdict),
             interval(one.given.plug_in, 4),
             interval(one.given.realised, 4),
-            interval(one.given.percentile, 2),
+            interval(one.given.percentile, 2, math.inf),
             f"{one.given.revealed.value:.2%}",
             interval(one.random.plug_in, 4),
             interval(one.random.realised, 4),
@@ -176,11 +176,11 @@ def own_bags(report: Report) -> str:
         else ""
     )
     return (
-        f"<section><h2>The table's own bags</h2><p>{facts.bags:,} bags of {facts.smallest:,} to"
-        f" {facts.largest:,} records (median {facts.median:g}). {facts.of_one_record:,} hold a"
-        f" single record, which label proportions publish outright. In {facts.of_one_label:,} all"
-        " labels are alike, so that proportions without noise give every one of them away; eta led"
-        f" one to expect {facts.expected_of_one_label:,.1f}. The dispersion of labels within bags"
+        f"<section><h2>The table's own bags</h2><p>{facts.bags:,} bags of {facts.sizes}."
+        f" {facts.of_one_record:,} hold a single record, which label proportions publish"
+        f" outright. In {facts.of_one_label:,} all labels are alike, so that proportions without"
+        " noise give every one of them away; eta led one to expect"
+        f" {facts.expected_of_one_label:,.1f}. The dispersion of labels within bags"
         f" is {facts.dispersion:.2f} (&plusmn; {2 * facts.dispersion_error:.2f}); 1 means"
         f" independent given eta.{learned}</p><p>Bags that are not drawn at random may hold people"
         " who are alike. Beside each number on the table's own bags stands the one on random bags"
@@ -242,9 +242,7 @@ def _knows(one: Knowing) -> str:
 def exposed(report: Report) -> str:
     """Ids of the records with the largest advantage."""
     lists = "".join(
-        f"<tr><th scope='row'>{escape(title)}</th><td>"
-        + ", ".join(f"{escape(row['id'])}&nbsp;({row['advantage']:.3f})" for row in rows)
-        + "</td></tr>"
+        f"<tr><th scope='row'>{escape(title)}</th><td>" + exposed_records(rows) + "</td></tr>"
         for title, rows in report.exposed.items()
     )
     return (

@@ -67,7 +67,9 @@ def _add_results(subparsers: Any) -> None:
     )
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
     parser.add_argument("--export", type=Path, metavar="FILE", help="a table, .csv or .parquet")
-    parser.add_argument("--dataset", metavar="NAME", help="only the results of one data set")
+    parser.add_argument(
+        "--dataset", choices=datasets.NAMES, help="only the results of one data set"
+    )
     parser.add_argument("--grid", type=Path, metavar="FILE", help="only the runs of this grid")
     parser.add_argument("--verify", action="store_true", help="check every file")
     parser.set_defaults(run=run_results)
@@ -172,7 +174,9 @@ def run_results(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise Refusal(str(error)) from None
     if frame.empty:
-        raise Refusal(f"{store.folder} holds no trainings to export")
+        asked = f" of {arguments.dataset}" if arguments.dataset else ""
+        asked += f" in the grid {arguments.grid}" if arguments.grid else ""
+        raise Refusal(f"{store.folder} holds no trainings{asked} to export")
     if suffix == ".csv":
         frame.to_csv(arguments.export, index=False, float_format="%.7g")
     else:
