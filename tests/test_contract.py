@@ -61,6 +61,7 @@ def test_sources_hold_no_outputs_and_nothing_undeclared(source):
         ("weather", 1, "its parameters are: bag_sizes, bias"),
         ("bag_sizes", 3, "3 is not a list; write it as [3]"),
         ("bag_sizes", [], "the list is empty"),
+        ("bag_sizes", None, "no value given; write a list"),
         ("bag_sizes", [0], "0 is out of range; allowed: 1 to 64"),
         ("bag_sizes", [2, 65], "65 is out of range; allowed: 1 to 64"),
         ("bag_sizes", [2.5], "2.5 is not one whole number"),

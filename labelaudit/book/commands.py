@@ -198,7 +198,8 @@ def _words(name: str, text: str) -> Any:
     import yaml
 
     try:
-        return yaml.load(text, yaml.BaseLoader)
+        value = yaml.load(text, yaml.BaseLoader)
+        return "" if value is None else value
     except yaml.YAMLError:
         return parse_value(name, text)  # refuses it, and says what is wrong
 

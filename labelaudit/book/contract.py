@@ -94,6 +94,8 @@ class Parameter:
         """Give the value back in canonical form, or refuse it with what is allowed."""
         if not self.is_list:
             return self._item(value)
+        if value is None or value == "":
+            raise ContractError(f"{self.name}: no value given; write a list, as in [first, second]")
         if not isinstance(value, list):
             raise ContractError(f"{self.name}: {value!r} is not a list; write it as [{value}]")
         if not value:
