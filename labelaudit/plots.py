@@ -142,6 +142,15 @@ def likelihood(axes: Axes, mechanism: Mechanism, release: float) -> None:
     axes.set_xticks(np.arange(0, values.size, 1 + values.size // 9))
 
 
+def lone(x: ArrayLike) -> Options:
+    """What a line needs to be seen when it has one point: a marker. Nothing otherwise.
+
+    >>> lone([8]), lone([8, 16])
+    ({'marker': 'o'}, {})
+    """
+    return {"marker": "o"} if np.size(x) == 1 else {}
+
+
 def curve(axes: Axes, x: ArrayLike, y: ArrayLike, mechanism: Mechanism, **options: Any) -> None:
     """A quantity against a parameter: a line in the mechanism's colour and dashes."""
     one = look(mechanism)
@@ -151,7 +160,7 @@ def curve(axes: Axes, x: ArrayLike, y: ArrayLike, mechanism: Mechanism, **option
         "linewidth": 2,
         "label": one.name,
     }
-    axes.plot(np.asarray(x), np.asarray(y), **(style | options))
+    axes.plot(np.asarray(x), np.asarray(y), **(style | lone(x) | options))
 
 
 def measured(

@@ -15,7 +15,7 @@ from labelaudit.book.checkout import Checkout
 from labelaudit.book.commands import read_overrides
 from labelaudit.book.contract import ContractError, load_chapters
 from labelaudit.book.page import write_page
-from labelaudit.book.panel import comparison, with_panels
+from labelaudit.book.panel import comparison, run_box, with_panels
 from labelaudit.book.runner import execute
 
 
@@ -178,6 +178,13 @@ def test_the_comparison_shows_both_numbers_and_what_is_missing():
     assert "| `k` | `2` | `8` |" in text
     assert "| share of heads | 0.1235 | 0.5 |" in text
     assert "| a new number | infinite | not there |" in text
+
+
+@pytest.mark.parametrize("name", ["01_setting", "errata"])
+def test_a_page_without_parameters_asks_nobody_to_change_one(name):
+    chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")[name]
+    made = {"parameters": chapter.values("smoke"), "scale": "smoke"}
+    assert ("Change any value" in run_box(chapter, made)) == bool(chapter.parameters)
 
 
 def test_panels_leave_the_executed_notebook_alone(checkout):

@@ -226,3 +226,10 @@ def test_the_table_holds_points_bars_and_steps(panel, written):
         "flat bars": [[5, 1], [6, 2]],
         "steps": [[0, 7], [1, 8]],
     }
+
+
+def test_a_line_of_one_point_can_be_seen(panel):
+    for x in ([8], [8, 16]):
+        plots.curve(panel, x, np.ones(len(x)), MECHANISMS["llp"])
+    markers = [line.get_marker() for line in panel.lines]
+    assert markers == ["o", "None"]

@@ -48,11 +48,12 @@ def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
     if values:
         by_make.append(f"P={shlex.quote(pairs)}")
     cost = _time(chapter.seconds[made["scale"]])
+    yours = "Change any value and you get" if values else "You get"
     return _box(
         "Run this chapter",
         "tip run-this-chapter",
-        "This command makes the page again, from a checkout of the book. Change any value and"
-        f" you get a page of your own; the book's stays as it is. Expect about {cost}.",
+        f"This command makes the page again, from a checkout of the book. {yours} a page of your"
+        f" own; the book's stays as it is. Expect about {cost}.",
         _code(" ".join(by_make)),
         "The same without `make`, in an environment where the package is installed:",
         _code(" \\\n  ".join([" ".join(by_command), *options])),
