@@ -44,6 +44,26 @@ def test_the_right_debiasing_finds_the_truth_and_the_printed_one_does_not():
         assert minima.loc[("mended", size)].tolist() == pytest.approx([0.2, 0.7], abs=1e-5)
 
 
+def test_a_loss_that_falls_without_end_has_no_minimum():
+    """In bags of 16 at epsilon 0.5 a descent comes to rest, but the printed rule gives bags of the
+    first kind alone a mean target below 0, so the loss is not bounded from below."""
+    wanted = ("seed = 2023", "import itertools", "def printed_debias", "truth = np.array")
+    wanted += ("def targets_and_chances", "def by_bag")
+    here = {}
+    for cell in re.findall(r"\{code-cell\} ipython3\n(.*?)\n```", smoke.text("09_learning"), re.S):
+        if any(text in cell for text in wanted):
+            exec(re.sub(r"^:tags:.*\n", "", cell), here)  # noqa: S102 - the chapter's own cells
+    world = here["outcomes"](here["la"].GeometricProportions(16, 0.5), here["printed_debias"])
+    weight, total = here["by_bag"](world)
+    assert total[0] < 0
+    near, nearer = (
+        here["expected_loss"](here["np"].array([prediction, 0.8]), weight, total)
+        for prediction in (1e-30, 1e-60)
+    )
+    assert nearer < near
+    assert here["minimiser"](world) is None
+
+
 def test_expected_gradients_agree_where_the_theorem_says_so():
     numbers = glued("09_learning")
     assert numbers["learning-gap"] < 1e-12
