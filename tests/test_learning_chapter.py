@@ -52,7 +52,7 @@ def test_a_loss_that_falls_without_end_has_no_minimum():
     here = {}
     for cell in re.findall(r"\{code-cell\} ipython3\n(.*?)\n```", smoke.text("09_learning"), re.S):
         if any(text in cell for text in wanted):
-            exec(re.sub(r"^:tags:.*\n", "", cell), here)  # noqa: S102 - the chapter's own cells
+            exec(re.sub(r"^:tags:.*\n", "", cell), here)
     world = here["outcomes"](here["la"].GeometricProportions(16, 0.5), here["printed_debias"])
     weight, total = here["by_bag"](world)
     assert total[0] < 0
