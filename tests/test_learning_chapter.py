@@ -44,6 +44,19 @@ def test_the_right_debiasing_finds_the_truth_and_the_printed_one_does_not():
         assert minima.loc[("mended", size)].tolist() == pytest.approx([0.2, 0.7], abs=1e-5)
 
 
+def test_a_loss_that_falls_without_end_has_no_minimum():
+    """In bags of 16 at epsilon 0.5 a descent comes to rest. But with the printed debiasing bags of
+    the first kind alone have a mean target below 0, so the loss is not bounded from below; in bags
+    of 8 it is the same, and only the first kind's prediction runs away."""
+    given = {"epsilon": 0.5, "epsilons": (0.5,), "bag_size": 8, "bag_sizes": (16,), "runs": 10}
+    numbers = smoke.glued(smoke.executed("09_learning", **given))
+    assert numbers["learning-no-minimum"] == "1 of 2"
+    assert numbers["learning-printed-said"].endswith(
+        "of the predictions, that for the first kind goes to 0"
+    )
+    assert numbers["learning-costs"].count("epsilon 0.5") == 1
+
+
 def test_expected_gradients_agree_where_the_theorem_says_so():
     numbers = glued("09_learning")
     assert numbers["learning-gap"] < 1e-12
