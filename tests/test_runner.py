@@ -17,6 +17,7 @@ from book_fixture import edited, make_checkout
 from labelaudit.book import glue
 from labelaudit.book.checkout import Checkout
 from labelaudit.book.contract import ContractError, load_chapters
+from labelaudit.book.kernel import BookKernel
 from labelaudit.book.key import run_name
 from labelaudit.book.runner import ChapterFailed, execute, execute_all
 
@@ -97,6 +98,18 @@ def test_the_notebook_holds_the_run_and_what_made_it(execution):
     assert 0 <= float(number["value"]) <= 1
     assert (execution.folder / "files" / "tosses.csv").is_file()
     assert not (execution.folder / "partial.ipynb").exists()
+
+
+def test_a_run_leaves_no_socket_open(checkout, coin, monkeypatch):
+    made, plain = [], BookKernel.client
+
+    def client(kernel, **options):
+        made.append(plain(kernel, **options))
+        return made[-1]
+
+    monkeypatch.setattr(BookKernel, "client", client)
+    execute(checkout, coin, coin.values("smoke") | {"seed": 4}, scale="smoke")
+    assert made and all(one.context.closed for one in made)
 
 
 def test_only_values_other_than_the_papers_are_injected(execution):
