@@ -40,6 +40,11 @@ def test_two_sizes_are_needed_to_price_a_run(rows):
         executed(timed_rows=rows)
 
 
+def test_a_bag_size_that_leaves_too_few_bags_is_refused():
+    with pytest.raises(ContractError, match="bag_size 512 leaves too few bags: 600 training rows"):
+        executed(train_rows=600, bag_sizes=(512,))
+
+
 # What is published
 
 

@@ -238,7 +238,7 @@ def _refuses(source: nbformat.NotebookNode, error: PapermillExecutionError) -> b
 
     What no declaration can say stands there: values that must fit each other, a reader's table.
     """
-    told = error.ename in ("ValueError", "TypeError")
+    told = error.ename in ("ValueError", "TypeError") or error.ename.endswith("Refusal")
     cells = (cell for cell in source.cells if "refuses" in cell.metadata.get("tags", []))
     return told and any(cell.source == error.source for cell in cells)
 
