@@ -265,6 +265,35 @@ def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
     assert not (checkout.build / "runs").exists()
 
 
+@pytest.mark.parametrize("delay", [0, 1])
+def test_an_interrupt_that_reaches_another_thread_is_heeded(delay):
+    """Which thread a signal goes to is the system's choice; this one goes to a worker.
+
+    It comes while the work is being handed out, or when it is waited for.
+    """
+    script = """if True:
+        import signal, sys, threading, time
+        from labelaudit.book import runner
+        def work(*arguments, **options):
+            time.sleep(float(sys.argv[1]))
+            signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+            print("cancelled" if runner.cancelled.wait(20) else "not told", flush=True)
+        runner.execute = work
+        try:
+            runner.execute_all(None, [(None, {})], print, workers=1)
+        except KeyboardInterrupt:
+            print("interrupted")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(delay)],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "cancelled\ninterrupted\n", done.stderr
+
+
 def test_interrupting_the_book_leaves_no_kernel_and_no_site(tmp_path):
     checkout = Checkout(make_checkout(tmp_path))
     with edited(checkout.source("02_plain"), "1 + 1", "import time; time.sleep(300)"):

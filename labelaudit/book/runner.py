@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ from labelaudit.refusal import Refusal
 
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
+# In seconds. A Ctrl-C may reach any thread, and is acted upon when the main one wakes.
+LONGEST_WAIT = 0.5
 
 
 class ChapterFailed(Refusal):
@@ -72,13 +74,16 @@ def execute_all(
     threads = max(1, (os.cpu_count() or 1) // workers)
     try:
         with ThreadPoolExecutor(workers) as pool:
-            futures = [
-                pool.submit(execute, checkout, chapter, parameters, threads=threads, **options)
-                for chapter, parameters in work
-            ]
             try:
-                for future in as_completed(futures):
-                    report(future.result())
+                futures = [
+                    pool.submit(execute, checkout, chapter, parameters, threads=threads, **options)
+                    for chapter, parameters in work
+                ]
+                waiting = set(futures)
+                while waiting:
+                    done, waiting = wait(waiting, LONGEST_WAIT, FIRST_COMPLETED)
+                    for future in done:
+                        report(future.result())
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
                 cancel_everything()
