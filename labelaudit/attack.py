@@ -17,7 +17,8 @@ from labelaudit.poisson_binomial import leave_one_out
 TABLE_ENTRIES = 4_000_000
 # Above this epsilon noise that is still finite leaves the range of a float within a few counts.
 FAINT_NOISE = 100.0
-# Below this a prior, times what noise of that epsilon may take off it, loses digits to underflow.
+# Below this a prior, times what noise of that epsilon may take off it, loses digits to underflow
+# in the compiled kernels.
 FAINT_PRIOR = 1e-250
 # Below this a chance is worked out in logarithms: some of its terms may have been out of range.
 FAINT_CHANCE = 1e-200

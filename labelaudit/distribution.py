@@ -10,11 +10,10 @@ from numpy.typing import ArrayLike
 
 from labelaudit import checks
 from labelaudit.advantage import release_laws
+from labelaudit.attack import FAINT_PRIOR
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism, NoisyCount
 
-# The kernels' least prior but 0: below it chances leave the range of a float.
-LEAST_PRIOR = 1e-250
 # A cumulative probability this close below q counts as q: it is the sum's rounding error.
 ROUNDING = 1e-12
 
@@ -63,9 +62,9 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
 
 def _within_range(eta: Floats) -> Floats:
     """Priors for the kernels; 1e-250 stands for what is smaller, save for 0, which is known."""
-    if eta.min() >= LEAST_PRIOR:
+    if eta.min() >= FAINT_PRIOR:
         return eta
-    return np.where((eta > 0) & (eta < LEAST_PRIOR), LEAST_PRIOR, eta)
+    return np.where((eta > 0) & (eta < FAINT_PRIOR), FAINT_PRIOR, eta)
 
 
 def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, Floats]]:
