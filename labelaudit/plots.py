@@ -8,7 +8,6 @@ value by how dark its shade is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -21,15 +20,8 @@ from scipy.special import expit, logit
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-from labelaudit.mechanisms import (
-    CountChannel,
-    GeometricProportions,
-    LabelProportions,
-    LaplaceProportions,
-    Mechanism,
-    NoRelease,
-    RandomizedResponse,
-)
+from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms import kind_of as kind_of
 
 Options = dict[str, Any]
 
@@ -37,40 +29,6 @@ LEAST_WIDTH = 5.4
 FONT_SIZE = 11
 # Beyond so many points a scatter is drawn as pixels, which keeps the page light.
 MOST_VECTOR_POINTS = 200
-
-
-@dataclass(frozen=True)
-class Look:
-    """How a mechanism appears in every figure."""
-
-    name: str
-    colour: str
-    dashes: Any
-    marker: str
-
-
-LOOKS: dict[type[Mechanism], Look] = {
-    RandomizedResponse: Look("RR", "#555555", (0, (5, 2)), "s"),
-    LabelProportions: Look("LLP", "#0072B2", "-", "o"),
-    GeometricProportions: Look("LLP+Geom", "#E69F00", (0, (7, 2, 1.5, 2)), "^"),
-    LaplaceProportions: Look("LLP+Lap", "#009E73", (0, (1.5, 1.5)), "D"),
-    NoRelease: Look("no release", "#000000", (0, (1, 3)), "x"),
-    CountChannel: Look("channel", "#CC79A7", (0, (3, 1, 1, 1, 1, 1)), "v"),
-}
-
-
-def look(mechanism: Mechanism) -> Look:
-    """The look of a mechanism, whatever its parameters.
-
-    >>> from labelaudit import LabelProportions
-    >>> look(LabelProportions(8)).name
-    'LLP'
-    """
-    for kind, found in LOOKS.items():
-        if isinstance(mechanism, kind):
-            return found
-    known = ", ".join(kind.__name__ for kind in LOOKS)
-    raise TypeError(f"a mechanism with a colour must be one of {known}, not {mechanism!r}")
 
 
 def shades(mechanism: Mechanism, count: int) -> list[str]:
@@ -83,7 +41,7 @@ def shades(mechanism: Mechanism, count: int) -> list[str]:
     # Imported here: seaborn takes a second, and most figures need no shades.
     from seaborn import blend_palette
 
-    colour = look(mechanism).colour
+    colour = kind_of(mechanism).colour
     wanted = checks.whole_number(count, "count")
     if wanted == 1:
         return [colour.lower()]
@@ -124,7 +82,7 @@ def beliefs(
     places = np.arange(len(names), dtype=float)
     axes.scatter(eta, places, marker="|", s=420, color="black", linewidths=2, label="prior")
     for mechanism, values in posteriors.items():
-        one = look(mechanism)
+        one = kind_of(mechanism)
         axes.scatter(values, places, marker=one.marker, s=48, color=one.colour, label=one.name)
     axes.set_yticks(places, names)
     axes.set(xlim=(-0.03, 1.03), ylim=(len(names) - 0.4, -0.6))
@@ -136,7 +94,7 @@ def beliefs(
 def likelihood(axes: Axes, mechanism: Mechanism, release: float) -> None:
     """How well each count explains a release, the best one scaled to 1."""
     values = mechanism.likelihood([release])[0]
-    one = look(mechanism)
+    one = kind_of(mechanism)
     axes.bar(np.arange(values.size), values, color=one.colour, edgecolor="black", linewidth=0.5)
     axes.set(title=one.name, xlabel="number of ones", ylim=(0, 1.08))
     axes.set_xticks(np.arange(0, values.size, 1 + values.size // 9))
@@ -153,7 +111,7 @@ def lone(x: ArrayLike) -> Options:
 
 def curve(axes: Axes, x: ArrayLike, y: ArrayLike, mechanism: Mechanism, **options: Any) -> None:
     """A quantity against a parameter: a line in the mechanism's colour and dashes."""
-    one = look(mechanism)
+    one = kind_of(mechanism)
     style: Options = {
         "color": one.colour,
         "linestyle": one.dashes,
@@ -167,7 +125,7 @@ def measured(
     axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike, mechanism: Mechanism, **options: Any
 ) -> None:
     """Simulated values of the same quantity: markers with bars of two standard errors."""
-    one = look(mechanism)
+    one = kind_of(mechanism)
     style: Options = {
         "color": one.colour,
         "marker": one.marker,
@@ -221,7 +179,7 @@ def sampled_cdf(
     axes: Axes, sample: ArrayLike, mechanism: Mechanism, *, count: int = 25, **options: Any
 ) -> None:
     """A sample's distribution function, as `count` markers; infinite values lie off the plot."""
-    one = look(mechanism)
+    one = kind_of(mechanism)
     values = np.sort(np.ravel(sample))
     places = np.unique(np.linspace(0, values.size - 1, count).round().astype(int))
     # A value that repeats takes its highest share, where the distribution function is.
@@ -239,7 +197,7 @@ def sampled_cdf(
 
 def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
     """Write the share of mass at infinity, where a distribution function stops short of 1."""
-    colour = look(mechanism).colour
+    colour = kind_of(mechanism).colour
     right = axes.get_xlim()[1]
     wide = share >= 0.05
     if wide:
@@ -286,7 +244,7 @@ def plug_in_and_realised(
     Bars are two standard errors of the difference, around the realised advantage: a plug-in
     outside its bar is a warning, and gets an exclamation mark.
     """
-    one = look(mechanism)
+    one = kind_of(mechanism)
     places = np.arange(len(names), dtype=float)
     promised, done, bars = np.asarray(plug_in), np.asarray(realised), 2 * np.asarray(error)
     common: Options = {"color": one.colour, "marker": one.marker, "linestyle": "none"}

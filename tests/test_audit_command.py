@@ -205,7 +205,7 @@ def test_colours_are_those_of_the_book():
         known = {"bag_size": 2, "epsilon": 1.0}
         taken = ["epsilon"] if family.short == "RR" else ["bag_size", "epsilon"]
         taken = ["bag_size"] if family.short == "LLP" else taken
-        look = plots.look(family.make(**{name: known[name] for name in taken}))
+        look = plots.kind_of(family.make(**{name: known[name] for name in taken}))
         assert (look.name, look.colour, look.marker) == (family.short, family.colour, family.marker)
 
 

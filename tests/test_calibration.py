@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 import labelaudit as la
-from labelaudit.learning import partitions
+from labelaudit import partitions
 from labelaudit.learning.calibration import (
     Comparison,
     Scaling,

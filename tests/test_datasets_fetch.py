@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labelaudit.datasets import catalogue, command, fetch
-from labelaudit.datasets.store import DataRefusal, data_folder
+from labelaudit.datasets.store import DataError, data_folder
 
 OLD = np.random.default_rng(0).bytes(700_000)
 NEW = np.random.default_rng(1).bytes(600_000)
@@ -172,7 +172,7 @@ def test_damaged_record_starts_afresh(server, mirrored):
 @pytest.mark.parametrize("promise", [{"size": 5}, {"checksum": "sha256:" + "0" * 64}])
 def test_wrong_file_is_refused_and_removed(server, mirrored, promise):
     mirrored(**promise)
-    with pytest.raises(DataRefusal, match=r"700,000 bytes arrived, not 5|wrong checksum"):
+    with pytest.raises(DataError, match=r"700,000 bytes arrived, not 5|wrong checksum"):
         run()
     assert list((data_folder() / "downloads").iterdir()) == []
 
@@ -188,7 +188,7 @@ def test_server_error_is_tried_again_and_a_missing_file_is_not(server, mirrored)
     assert run()[0] == OLD
     (data_folder() / "downloads" / "file").unlink()
     server.accidents = [404, None]
-    with pytest.raises(DataRefusal, match="404"):
+    with pytest.raises(DataError, match="404"):
         run()
 
 

@@ -20,7 +20,7 @@ from labelaudit import datasets
 from labelaudit.datasets import command, layouts, reading, standins, store
 from labelaudit.datasets.hashing import BUCKETS, bucket
 from labelaudit.datasets.prepare import draw_test_rows, prepare, verify
-from labelaudit.datasets.store import DataRefusal
+from labelaudit.datasets.store import DataError
 
 ROWS = 300
 COMPRESSIONS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -258,14 +258,14 @@ def test_refusal_names_the_line(tmp_path):
     lines = higgs_csv(*higgs_rows(9000)).splitlines(keepends=True)
     lines[8765] = lines[8765].replace(b",", b";", 3)
     (tmp_path / "h").write_bytes(b"".join(lines))
-    with pytest.raises(DataRefusal, match=r"line 8,766, column 1"):
+    with pytest.raises(DataError, match=r"line 8,766, column 1"):
         quiet("higgs", tmp_path / "h")
 
 
 def test_wrong_checksum_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "HIGGS.csv"
     path.write_bytes(higgs_csv(*higgs_rows()))
-    with pytest.raises(DataRefusal, match="wrong checksum"):
+    with pytest.raises(DataError, match="wrong checksum"):
         quiet("higgs", path, sha256="0" * 64)
     remote = datasets.catalogue.RemoteFile(
         "HIGGS.csv", (), path.stat().st_size, "sha256:" + "1" * 64
@@ -273,7 +273,7 @@ def test_wrong_checksum_is_refused(tmp_path, monkeypatch):
     source = datasets.CATALOGUE["higgs"]
     published = {"higgs": type(source)(**{**vars(source), "files": (remote,)})}
     monkeypatch.setattr("labelaudit.datasets.prepare.CATALOGUE", published)
-    with pytest.raises(DataRefusal, match="wrong checksum"):
+    with pytest.raises(DataError, match="wrong checksum"):
         quiet("higgs", path)
 
 
@@ -293,7 +293,7 @@ def test_bad_parquet_is_refused(tmp_path, damage):
     else:
         table["m_bb"] = [None, *table["m_bb"][1:]]
     parquet.write_table(pyarrow.table(table), tmp_path / "h.parquet")
-    with pytest.raises(DataRefusal, match=r"m_bb|row 8: |row 1: "):
+    with pytest.raises(DataError, match=r"m_bb|row 8: |row 1: "):
         quiet("higgs", tmp_path / "h.parquet")
 
 
@@ -304,10 +304,10 @@ def test_damage_to_prepared_arrays_is_found(tmp_path):
     content = bytearray(array.read_bytes())
     content[5000] ^= 1
     array.write_bytes(content)
-    with pytest.raises(DataRefusal, match="is damaged"):
+    with pytest.raises(DataError, match="is damaged"):
         verify("higgs")
     array.write_bytes(content[:4000])
-    with pytest.raises(DataRefusal, match="prepare higgs again"):
+    with pytest.raises(DataError, match="prepare higgs again"):
         _ = datasets.load("higgs").train.features
 
 
@@ -333,7 +333,7 @@ def test_damage_to_the_manifest_is_found(tmp_path, capsys, case):
     path.write_bytes(text)
     assert command.main("higgs", ["verify"]) == 1
     assert capsys.readouterr().err == f"higgs: {path} is damaged; prepare higgs again\n"
-    with pytest.raises(DataRefusal, match="is damaged"):
+    with pytest.raises(DataError, match="is damaged"):
         datasets.load("higgs")
     quiet("higgs", tmp_path / "h")
     assert datasets.load("higgs").facts["rows"] == ROWS
@@ -342,7 +342,7 @@ def test_damage_to_the_manifest_is_found(tmp_path, capsys, case):
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path / "file"))
-    with pytest.raises(DataRefusal, match="file is not a folder"):
+    with pytest.raises(DataError, match="file is not a folder"):
         datasets.load_or_standin("higgs")
 
 
@@ -425,7 +425,7 @@ def test_fuzz_never_loads_wrongly(tmp_path, no_waiting, name, suffix):
         path.write_bytes(content)
         try:
             current = quiet(name, path)
-        except DataRefusal:
+        except DataError:
             refused += 1
             assert verify(name) == current
             assert suffix or expected is None
@@ -450,7 +450,7 @@ def test_fuzz_of_parquet_never_crashes(tmp_path, no_waiting):
         path.write_bytes(damaged(content, rng))
         try:
             current = quiet("higgs", path)
-        except DataRefusal:
+        except DataError:
             refused += 1
             assert verify("higgs") == current
         else:
@@ -493,7 +493,7 @@ def test_two_at_once_do_not_meet(tmp_path):
     (tmp_path / "k").write_bytes(libsvm(*kdd12_rows()))
     with (
         store.new_set("kdd12", lambda message: None),
-        pytest.raises(DataRefusal, match="another process is preparing"),
+        pytest.raises(DataError, match="another process is preparing"),
     ):
         quiet("kdd12", tmp_path / "k")
 

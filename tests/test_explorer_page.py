@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 
 import labelaudit as la
-from labelaudit import plots
+from labelaudit import mechanisms
 
 pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.browser
 
-LOOKS = {
-    "rr": la.RandomizedResponse,
-    "llp": la.LabelProportions,
-    "geom": la.GeometricProportions,
-    "lap": la.LaplaceProportions,
-}
+KINDS = {"rr": "RR", "llp": "LLP", "geom": "LLP+Geom", "lap": "LLP+Lap"}
 
 
 def tile(page, name):
@@ -162,18 +157,15 @@ def test_colours_are_the_figures_and_follow_the_theme(open_explorer):
     page = open_explorer("?mechanism=rr", color_scheme="light")
     palette = "() => Explorer.plots.palette(document.getElementById('explorer'))"
     light = page.evaluate(palette)
-    for name, kind in LOOKS.items():
-        assert light[name] == plots.LOOKS[kind].colour.lower()
-        assert (
-            page.evaluate("(name) => Explorer.plots.LOOKS[name].label", name)
-            == plots.LOOKS[kind].name
-        )
+    for name, kind in KINDS.items():
+        assert light[name] == mechanisms.KINDS[kind].colour.lower()
+        assert page.evaluate("(name) => Explorer.plots.LOOKS[name].label", name) == kind
     pixels = "() => document.querySelector('[data-plot=scatter]').toDataURL()"
     before = page.evaluate(pixels)
     page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
     page.wait_for_function(f"(before) => ({pixels})() !== before", arg=before)
     dark = page.evaluate(palette)
-    assert all(dark[name] != light[name] for name in LOOKS)
+    assert all(dark[name] != light[name] for name in KINDS)
 
 
 def test_everything_is_labelled(open_explorer):

@@ -177,7 +177,7 @@ def wrong_arrows(source, module):
         ("labelaudit.ledger.rows", "from ..book import cache", {"book"}),
         ("labelaudit.ledger.rows", "from labelaudit import attack, datasets", {"datasets"}),
         ("labelaudit.ledger.rows", "from . import body\nfrom .. import bounds", set()),
-        ("labelaudit.book.commands", "from labelaudit.cli import Refusal", set()),
+        ("labelaudit.book.commands", "from labelaudit.cli import CommandError", set()),
         ("labelaudit.learning.loop", "from ..datasets import load\nimport torch", set()),
     ],
 )

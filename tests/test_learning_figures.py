@@ -155,7 +155,7 @@ def test_roc_curves_have_the_colour_of_their_mechanism():
     figure, table = figures.roc(labels, scores, {"clean": None, **MECHANISMS})
     trees, clean, proportions = figure.axes[0].get_lines()[:3]
     assert trees.get_linestyle() == ":" and clean.get_linestyle() == "-"
-    assert proportions.get_color() == plots.look(MECHANISMS["LLP"]).colour
+    assert proportions.get_color() == plots.kind_of(MECHANISMS["LLP"]).colour
     assert "AUC 1.000" in clean.get_label() and "AUC 0.500" in proportions.get_label()
     np.testing.assert_allclose(table["LLP"], table.index)
 

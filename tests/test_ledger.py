@@ -107,7 +107,7 @@ def test_command_names_what_is_not_installed(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "sympy", None)
     assert main(["ledger", "--quick"]) == 2
     captured = capsys.readouterr()
-    assert "need sympy;" in captured.err and captured.err.count("\n") == 1
+    assert "need sympy," in captured.err and captured.err.count("\n") == 1
     assert captured.out == ""
 
 
@@ -125,7 +125,7 @@ def test_run_takes_one_id_several_or_refuses():
 )
 def test_command_suggests_the_nearest_statement(typed, meant, capsys):
     assert main(["ledger", "--only", typed]) == 2
-    refusal = f"no statement {typed!r} in the ledger; did you mean {meant!r}?\n"
+    refusal = f"no statement {typed!r} in the ledger; did you mean {meant}?\n"
     assert capsys.readouterr().err.endswith(refusal)
 
 

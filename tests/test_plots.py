@@ -46,19 +46,19 @@ def test_the_package_does_not_need_matplotlib():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_colours_are_those_of_the_style_sheet(name):
     style = (ROOT / "book" / "_static" / "labelaudit.css").read_text(encoding="utf-8")
-    colour = plots.look(MECHANISMS[name]).colour.lower()
+    colour = plots.kind_of(MECHANISMS[name]).colour.lower()
     assert f".swatch-{name} {{ background: {colour}; }}" in style
 
 
 def test_every_mechanism_is_known_without_its_colour():
-    looks = [plots.look(mechanism) for mechanism in MECHANISMS.values()]
+    looks = [plots.kind_of(mechanism) for mechanism in MECHANISMS.values()]
     for feature in ("name", "colour", "dashes", "marker"):
         assert len({getattr(look, feature) for look in looks}) == len(looks), feature
 
 
 def test_a_mechanism_without_a_look_is_refused():
     with pytest.raises(TypeError, match=r"RandomizedResponse.*not 'RR'"):
-        plots.look("RR")
+        plots.kind_of("RR")
 
 
 @pytest.mark.parametrize("mechanism", list(MECHANISMS.values())[:4], ids=repr)
@@ -70,7 +70,7 @@ def test_shades_darken_visibly(mechanism, count):
 
 
 def test_one_shade_is_the_colour_itself():
-    look = plots.look(MECHANISMS["llp"])
+    look = plots.kind_of(MECHANISMS["llp"])
     assert plots.shades(MECHANISMS["llp"], 1) == [look.colour.lower()]
     with pytest.raises(ValueError, match="count"):
         plots.shades(MECHANISMS["llp"], 0)

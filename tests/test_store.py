@@ -15,7 +15,7 @@ from labelaudit.learning.sweep.store import (
     Damaged,
     Record,
     Store,
-    StoreRefusal,
+    StoreError,
     key,
     verify,
 )
@@ -135,14 +135,14 @@ def test_a_damaged_file_that_vanishes_meanwhile(store, monkeypatch):
 def test_a_newer_store_is_refused(store):
     store.write(record())
     (store.folder / "store.json").write_text(json.dumps({"schema": SCHEMA + 1}))
-    with pytest.raises(StoreRefusal, match=f"newer version.*schema {SCHEMA + 1}"):
+    with pytest.raises(StoreError, match=f"newer version.*schema {SCHEMA + 1}"):
         Store(store.folder)
 
 
 def test_a_newer_result_among_ours_is_refused(store):
     newer = dataclasses.replace(record(), schema=SCHEMA + 1)
     name = store.write(newer)
-    with pytest.raises(StoreRefusal, match="newer version"):
+    with pytest.raises(StoreError, match="newer version"):
         store.read(name)
     assert "newer version" in verify(store)[1][0]
 
@@ -157,7 +157,7 @@ def test_an_older_result_is_never_found(store):
 def test_a_damaged_marker_is_named(store):
     store.write(record())
     (store.folder / "store.json").write_text("{")
-    with pytest.raises(StoreRefusal, match="damaged; remove it"):
+    with pytest.raises(StoreError, match="damaged; remove it"):
         Store(store.folder)
 
 
@@ -176,7 +176,7 @@ def test_a_full_disk_loses_nothing(store, monkeypatch, step):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(stores.os, step, full)
-    with pytest.raises(StoreRefusal, match=r"No space left on device.*is safe"):
+    with pytest.raises(StoreError, match=r"No space left on device.*is safe"):
         store.write(record(2))
     monkeypatch.undo()
     assert verify(store) == (1, []) and list(store) == [kept]
@@ -205,6 +205,6 @@ def test_a_folder_that_cannot_be_written_is_refused_before_any_work(tmp_path):
     nowhere = Store(tmp_path / "file" / "store")
     assert nowhere.read(record().key) is None and list(nowhere) == []
     for attempt in (nowhere.claim, lambda: nowhere.write(record())):
-        with pytest.raises(StoreRefusal, match=r"cannot write to .*store \(Not a directory\)"):
+        with pytest.raises(StoreError, match=r"cannot write to .*store \(Not a directory\)"):
             attempt()
     assert os.listdir(tmp_path) == ["file"]

@@ -35,9 +35,9 @@ from labelaudit.datasets.dataset import Arrays
 from labelaudit.learning import sweep
 from labelaudit.learning.sweep import advantages, dispatch, selection
 from labelaudit.learning.sweep import store as stores
-from labelaudit.learning.sweep.grid import ETA, SCALES, Grid, GridRefusal, mechanism, read_grid
+from labelaudit.learning.sweep.grid import ETA, SCALES, Grid, GridError, mechanism, read_grid
 from labelaudit.learning.sweep.plans import GUESSED_SECONDS
-from labelaudit.learning.sweep.store import Store, StoreRefusal, verify
+from labelaudit.learning.sweep.store import Store, StoreError, verify
 
 torch = pytest.importorskip(
     "torch", reason="sweeps train with torch: pip install 'labelaudit[train]'"
@@ -185,13 +185,13 @@ def test_repeated_mechanisms_run_once():
 )
 def test_a_bad_grid_is_refused(tmp_path, text, said):
     (tmp_path / "grid.yml").write_text(text)
-    with pytest.raises(GridRefusal, match=said) as refused:
+    with pytest.raises(GridError, match=said) as refused:
         read_grid(tmp_path / "grid.yml")
     assert "\n" not in str(refused.value)
 
 
 def test_a_grid_that_is_not_there(tmp_path):
-    with pytest.raises(GridRefusal, match="cannot read the grid"):
+    with pytest.raises(GridError, match="cannot read the grid"):
         read_grid(tmp_path / "none.yml")
 
 
@@ -223,7 +223,7 @@ def test_a_grid_file_and_one_data_set_of_it(tmp_path):
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_runs(data, store, change, said):
-    with pytest.raises(GridRefusal, match=said):
+    with pytest.raises(GridError, match=said):
         sweep.plan(replace(GRID, **change), data, store)
     assert not store.folder.exists()
 
@@ -237,7 +237,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_runs(data, store, cha
 )
 def test_a_bad_network_for_eta_is_refused_even_where_none_is_needed(data, store, eta, said):
     assert data.simulated
-    with pytest.raises(GridRefusal, match=said):
+    with pytest.raises(GridError, match=said):
         advantages.plan(replace(GRID, eta=eta), data, store)
 
 
@@ -339,7 +339,7 @@ def test_a_full_disk_stops_the_sweep_and_keeps_the_rest(data, store, monkeypatch
         replace_file(source, target)
 
     monkeypatch.setattr(stores.os, "replace", filling)
-    with pytest.raises(StoreRefusal, match="No space left on device"):
+    with pytest.raises(StoreError, match="No space left on device"):
         sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
     monkeypatch.undo()
     assert verify(store) == (9, [])  # the tenth file is the store's own

@@ -23,7 +23,7 @@ from labelaudit.book.kernel import START_SECONDS
 from labelaudit.book.plain import FORMULA, Plain, for_jupyter, macros
 from labelaudit.book.reading import read_source
 from labelaudit.book.runner import execute
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 from labelaudit.teach import check
 from labelaudit.teach.command import file_name, read_list
 from labelaudit.teach.copies import key_copy, own_parameters, student_copy
@@ -336,14 +336,14 @@ def test_a_class_list_is_read_as_teachers_write_it(tmp_path):
     table.with_suffix(".tsv").write_text("Müller, Anna\t3\nJosé\t4\n", encoding="utf-8")
     assert read_list(table.with_suffix(".tsv")) == ["Müller, Anna", "José"]
     table.write_text('José,3\n"Müller, Anna,4\nBernd,5\n', encoding="utf-8")
-    with pytest.raises(Refusal, match="line 3: unexpected end of data"):
+    with pytest.raises(CommandError, match="line 3: unexpected end of data"):
         read_list(table)
     plain.write_text("x" * 201, encoding="utf-8")
-    with pytest.raises(Refusal, match="is too long for the name of a file"):
+    with pytest.raises(CommandError, match="is too long for the name of a file"):
         read_list(plain)
     for encoding in ("cp1252", "utf-16"):
         plain.write_text("José\n", encoding=encoding)
-        with pytest.raises(Refusal, match="is not UTF-8 text; save it again as UTF-8"):
+        with pytest.raises(CommandError, match="is not UTF-8 text; save it again as UTF-8"):
             read_list(plain)
 
 
@@ -407,7 +407,7 @@ def test_directives_become_markdown(source, shown):
 def test_a_check_of_no_single_name_cannot_be_copied(expression):
     notebook = source("01_setting")
     notebook.cells.append(nbformat.v4.new_code_cell(f'check("ex-setting-two", {expression})'))
-    with pytest.raises(Refusal, match="looks at one name"):
+    with pytest.raises(CommandError, match="looks at one name"):
         student_copy(notebook, {}, "a title")
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 # Set when the build is interrupted or has failed: whatever waits, or is about to start, gives up.
 cancelled = threading.Event()
@@ -22,7 +22,7 @@ class Cancelled(Exception):
     """The work was given up because another part of it failed or the user stopped it."""
 
 
-class NoCheckout(Refusal):
+class NoCheckout(CommandError):
     """There is no checkout of the book here, so there is nothing to run or to build."""
 
 

@@ -8,7 +8,6 @@ against the declaration before anything runs.
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -16,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError, did_you_mean
 
 SCALES = ("smoke", "laptop", "paper")
 # Bits of a whole number that a float can hold as well.
 LONGEST_NUMBER = 1023
 
 
-class ContractError(Refusal, ValueError):
+class ContractError(CommandError, ValueError):
     """A declaration, a parameters cell or a passed value breaks the contract."""
 
 
@@ -152,9 +151,8 @@ class Chapter:
     def _hint(self, name: str) -> str:
         if not self.parameters:
             return "; it has none at all"
-        near = difflib.get_close_matches(name.lower(), self.parameters, n=1, cutoff=0.5)
         known = ", ".join(self.parameters)
-        return f"; did you mean {near[0]!r}?" if near else f"; its parameters are: {known}"
+        return did_you_mean(name, self.parameters, f"; its parameters are: {known}")
 
 
 def parse_value(name: str, text: str) -> Any:
@@ -199,9 +197,8 @@ def find_chapter(chapters: Mapping[str, Chapter], name: str) -> Chapter:
     numbered = [chapter for chapter in chapters if chapter.split("_")[0] == name.zfill(2)]
     if len(numbered) == 1:
         return chapters[numbered[0]]
-    near = difflib.get_close_matches(name.lower(), chapters, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else "`labelaudit chapters` lists them"
-    raise ContractError(f"there is no chapter {name!r}; {hint}")
+    hint = did_you_mean(name, chapters, "; `labelaudit chapters` lists them")
+    raise ContractError(f"there is no chapter {name!r}{hint}")
 
 
 def read_parameters_cell(source: Path) -> dict[str, Any]:

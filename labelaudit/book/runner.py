@@ -29,7 +29,7 @@ from labelaudit.book.contract import Chapter, ContractError
 from labelaudit.book.kernel import FACTS, START_SECONDS, cancel_everything, started_kernel
 from labelaudit.book.key import data_read, ingredients, run_name
 from labelaudit.book.plain import KERNEL
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
@@ -37,7 +37,7 @@ logging.getLogger("papermill").setLevel(logging.CRITICAL)
 LONGEST_WAIT = 0.5
 
 
-class ChapterFailed(Refusal):
+class ChapterFailed(CommandError):
     """A cell of a chapter raised, or its kernel died; the message tells all there is to know."""
 
     status = 1
@@ -243,7 +243,7 @@ def _refuses(source: nbformat.NotebookNode, error: PapermillExecutionError) -> b
 
     What no declaration can say stands there: values that must fit each other, a reader's table.
     """
-    told = error.ename in ("ValueError", "TypeError") or error.ename.endswith("Refusal")
+    told = error.ename in ("ValueError", "TypeError") or error.ename.endswith("CommandError")
     cells = (cell for cell in source.cells if "refuses" in cell.metadata.get("tags", []))
     return told and any(cell.source == error.source for cell in cells)
 

@@ -25,7 +25,7 @@ from labelaudit.book.key import digest, digest_of_files, package_digest
 from labelaudit.book.panel import with_panels
 from labelaudit.book.plain import for_jupyter
 from labelaudit.book.runner import Execution
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 # What is mended on every page that Sphinx has written.
 MENDS = {
@@ -44,7 +44,7 @@ MENDS = {
 }
 
 
-class SiteFailed(Refusal):
+class SiteFailed(CommandError):
     """Sphinx warned or failed; the message holds what it said."""
 
     status = 1

@@ -17,14 +17,14 @@ from labelaudit.datasets import standins
 from labelaudit.datasets.catalogue import CATALOGUE
 from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Batch, Dataset, Split, fingerprint
 from labelaudit.datasets.fair import load_fair
-from labelaudit.datasets.store import DataRefusal, NotPrepared, open_array, read_manifest
+from labelaudit.datasets.store import DataError, NotPrepared, open_array, read_manifest
 from labelaudit.datasets.table import Column, Table, read_table
 
 __all__ = [
     "NAMES",
     "Batch",
     "Column",
-    "DataRefusal",
+    "DataError",
     "Dataset",
     "NotPrepared",
     "Split",

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from labelaudit.command_line import CommandError
 from labelaudit.datasets.catalogue import CATALOGUE
-from labelaudit.refusal import Refusal
 
 
 def main(name: str, argv: Sequence[str] | None = None) -> int:
@@ -18,7 +18,7 @@ def main(name: str, argv: Sequence[str] | None = None) -> int:
         {"fetch": _fetch, "prepare": _prepare, "verify": _verify}[arguments.command](
             name, arguments
         )
-    except Refusal as refusal:
+    except CommandError as refusal:
         print(f"{name}: {refusal}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -63,7 +63,7 @@ def _fetch(name: str, arguments: argparse.Namespace) -> None:
     from labelaudit.datasets.fetch import fetch
 
     if arguments.source is not None:
-        raise Refusal(f"fetch takes no --source; to use {arguments.source}, run prepare")
+        raise CommandError(f"fetch takes no --source; to use {arguments.source}, run prepare")
     path = fetch(name)
     print(f"{path} is complete; next: python data_scripts/{name}.py prepare")
 
@@ -75,7 +75,7 @@ def _prepare(name: str, arguments: argparse.Namespace) -> None:
 
     source = arguments.source or fetched(name)
     if source is None:
-        raise Refusal(how_to_prepare(name))
+        raise CommandError(how_to_prepare(name))
     rate = getattr(arguments, "click_rate", None)
     prepare(name, source, sha256=arguments.sha256, click_rate=rate)
 
@@ -85,10 +85,10 @@ def _verify(name: str, arguments: argparse.Namespace) -> None:
 
     manifest = verify(name)
     if arguments.source is not None:
-        from labelaudit.datasets.store import DataRefusal, digest_of
+        from labelaudit.datasets.store import DataError, digest_of
 
         if digest_of(arguments.source) != manifest["source_sha256"]:
-            raise DataRefusal(f"the prepared set was not made from {arguments.source}")
+            raise DataError(f"the prepared set was not made from {arguments.source}")
     print(
         f"{name}: {manifest['rows']:,} rows are as they were prepared from"
         f" {manifest['source_file']}, {shown_rate(manifest)}"

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from labelaudit.datasets.dataset import Arrays, Dataset, Split, fingerprint, held_out
-from labelaudit.datasets.store import DataRefusal, digest_of
+from labelaudit.datasets.store import DataError, digest_of
 
 # The file is sorted by label, so rows are put in an order of our own, always the same.
 ORDER_SEED = 0
@@ -65,5 +65,5 @@ def load_fair(train_rows: int | None = None) -> Dataset:
 def _file() -> Path:
     package = importlib.util.find_spec("statsmodels")
     if package is None or not package.submodule_search_locations:
-        raise DataRefusal("the fair data come with statsmodels: pip install 'labelaudit[book]'")
+        raise DataError("the fair data come with statsmodels: pip install 'labelaudit[book]'")
     return Path(package.submodule_search_locations[0]) / "datasets" / "fair" / "fair.csv"

@@ -21,7 +21,7 @@ from typing import Any
 
 from labelaudit.datasets.catalogue import CATALOGUE, RemoteFile
 from labelaudit.datasets.reading import progress
-from labelaudit.datasets.store import DataRefusal, data_folder, digest_of
+from labelaudit.datasets.store import DataError, data_folder, digest_of
 
 PIECE_BYTES = 1 << 18
 STALL_SECONDS = 30.0
@@ -64,7 +64,7 @@ def fetch(name: str, say: Say = print, stall_seconds: float = STALL_SECONDS) -> 
             except (Unreachable, WrongFile) as failure:
                 reasons.append(f"  {url}: {failure}")
                 say(reasons[-1].strip())
-    raise DataRefusal(
+    raise DataError(
         f"{source.title} could not be fetched:\n" + "\n".join(reasons) + "\n"
         f"It can be had by hand from {source.home}.\n"
         f"Then: make data-{name} SOURCE=FILE, where FILE is {source.layouts}."

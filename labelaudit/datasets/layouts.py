@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labelaudit.datasets.hashing import BUCKETS, bucket
 from labelaudit.datasets.reading import BLOCK_BYTES, HashedFile, container, text_blocks
 from labelaudit.datasets.standins import HIGGS_COLUMNS, KDD12_COLUMNS
-from labelaudit.datasets.store import DataRefusal
+from labelaudit.datasets.store import DataError
 
 PARQUET_ROWS = 1 << 16
 KDD12_FIELDS = 11
@@ -90,14 +90,14 @@ def _text(
             start = f"{path}, line {line + rows:,}"
             bad = text.tobytes().split(b"\n", rows + 1)[rows]
             if not bad.strip():
-                raise DataRefusal(f"{start}: an empty line")
+                raise DataError(f"{start}: an empty line")
             reason = REASONS[code].format(**say)
             if line + rows == 1 and bad.lstrip(b'\xef\xbb\xbf#" ')[:1].isalpha():
                 reason += " (a header?)"
             if code not in (FEW, MANY):
                 cell = b"".join(bad.split(between)[column - 1 : column])[:MOST_SHOWN]
                 reason += f": {cell.decode(errors='replace')!r}"
-            raise DataRefusal(f"{start}, column {column}: {reason}")
+            raise DataError(f"{start}, column {column}: {reason}")
         yield Rows(features[:rows], labels[:rows])
         line += rows
 
@@ -158,7 +158,7 @@ def _kdd12_parquet(path: Path, file: HashedFile) -> Iterator[Rows]:
         columns = [_plain(batch, name, path, start) for name in TRACK2_COLUMNS]
         for name, values in zip(TRACK2_COLUMNS, columns, strict=True):
             if values.dtype.kind not in "ui":
-                raise DataRefusal(f"{path}: column {name} holds {values.dtype}, not whole numbers")
+                raise DataError(f"{path}: column {name} holds {values.dtype}, not whole numbers")
         buckets = [bucket(field, values) for field, values in enumerate(columns)]
         clicks = _plain(batch, "click", path, start)
         _refuse_rows(np.less(clicks, 0), path, start, "a number of clicks is below 0")
@@ -174,9 +174,7 @@ def _parquet(path: Path, needed: tuple[str, ...], optional: str = "") -> Iterato
         with parquet.ParquetFile(path, page_checksum_verification=True) as table:
             present = table.schema_arrow.names
             if missing := [name for name in needed if name not in present]:
-                raise DataRefusal(
-                    f"{path} has no column {missing[0]}; it needs {', '.join(needed)}"
-                )
+                raise DataError(f"{path} has no column {missing[0]}; it needs {', '.join(needed)}")
             columns = [name for name in (*needed, optional) if name in present]
             start = 0
             for batch in table.iter_batches(PARQUET_ROWS, columns=columns):
@@ -184,7 +182,7 @@ def _parquet(path: Path, needed: tuple[str, ...], optional: str = "") -> Iterato
                 yield start, batch
                 start += batch.num_rows
     except (pyarrow.ArrowException, OSError) as error:
-        raise DataRefusal(f"{path} is cut short or damaged: {error}") from None
+        raise DataError(f"{path} is cut short or damaged: {error}") from None
 
 
 def _plain(batch: Any, name: str, path: Path, start: int) -> NDArray[Any]:
@@ -194,10 +192,10 @@ def _plain(batch: Any, name: str, path: Path, start: int) -> NDArray[Any]:
         _refuse_rows(rows, path, start, f"column {name} is missing")
     values = column.to_numpy(zero_copy_only=False)
     if values.dtype.kind not in "buif":
-        raise DataRefusal(f"{path}: column {name} holds {column.type}, not numbers")
+        raise DataError(f"{path}: column {name} holds {column.type}, not numbers")
     return values
 
 
 def _refuse_rows(bad: NDArray[np.bool_], path: Path, start: int, reason: str) -> None:
     if bad.any():
-        raise DataRefusal(f"{path}, row {start + int(np.argmax(bad)) + 1:,}: {reason}")
+        raise DataError(f"{path}, row {start + int(np.argmax(bad)) + 1:,}: {reason}")

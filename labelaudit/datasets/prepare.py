@@ -17,7 +17,7 @@ from labelaudit.datasets.dataset import TEST_ROWS, held_out
 from labelaudit.datasets.hashing import BUCKETS
 from labelaudit.datasets.layouts import PARQUET_ROWS, Layout, find_layout
 from labelaudit.datasets.reading import HashedFile, progress
-from labelaudit.datasets.store import ArrayWriter, DataRefusal
+from labelaudit.datasets.store import ArrayWriter, DataError
 
 SPLIT_SEED = 0
 # With fewer, one part of the split would be empty.
@@ -45,15 +45,15 @@ def prepare(
     if sha256 is not None:
         sha256 = sha256.strip().lower()
         if not re.fullmatch("[0-9a-f]{64}", sha256):
-            raise DataRefusal(f"a sha256 has 64 hexadecimal digits, unlike {sha256!r}")
+            raise DataError(f"a sha256 has 64 hexadecimal digits, unlike {sha256!r}")
     if click_rate is not None and not 0 < click_rate < 1:
-        raise DataRefusal(f"a click rate lies between 0 and 1, not at {click_rate}")
+        raise DataError(f"a click rate lies between 0 and 1, not at {click_rate}")
     layout = find_layout(name, source)
     with store.new_set(name, say) as folder:
         written = _write(layout, source, folder)
         expected = sha256 or _known_sha256(name, source)
         if expected is not None and written.sha256 != expected:
-            raise DataRefusal(
+            raise DataError(
                 f"{source} has the wrong checksum: sha256 {written.sha256}, expected {expected}"
             )
         rate = written.positives / written.rows
@@ -103,11 +103,9 @@ def _write(layout: Layout, source: Path, folder: Path) -> Written:
             if rows.strata is not None:
                 strata.append(rows.strata)
         if features.rows < LEAST_ROWS:
-            raise DataRefusal(
-                f"{source} has {features.rows} rows; at least {LEAST_ROWS} are needed"
-            )
+            raise DataError(f"{source} has {features.rows} rows; at least {LEAST_ROWS} are needed")
         if positives in (0, labels.rows):
-            raise DataRefusal(
+            raise DataError(
                 f"{source} has the label {int(positives > 0)} in every row; both 0 and 1 are needed"
             )
         features.finish()
@@ -138,7 +136,7 @@ def verify(name: str) -> dict[str, Any]:
     features, labels = (store.open_array(name, manifest, key) for key in ("features", "labels"))
     shape = (manifest["rows"], len(manifest["columns"]))
     if features.shape != shape or labels.shape != shape[:1]:
-        raise DataRefusal(
+        raise DataError(
             f"the manifest promises {shape}, the arrays have {features.shape}; prepare {name} again"
         )
     positives = 0
@@ -147,9 +145,9 @@ def verify(name: str) -> dict[str, Any]:
         positives += int(np.count_nonzero(labels[start : start + PARQUET_ROWS] == 1))
         sound = (part >= 0) & (part < BUCKETS) if name == "kdd12" else np.isfinite(part)
         if not sound.all():
-            raise DataRefusal(f"an impossible feature in rows from {start}; prepare {name} again")
+            raise DataError(f"an impossible feature in rows from {start}; prepare {name} again")
     if positives != round(manifest["positive_rate"] * manifest["rows"]):
-        raise DataRefusal(
+        raise DataError(
             f"{positives:,} positive labels do not fit the manifest; prepare {name} again"
         )
     return manifest
@@ -176,7 +174,7 @@ def _thinning(
         return {}
     population = CATALOGUE[name].positive_rate if click_rate is None else click_rate
     if not 0 < population <= positive_rate < 1:
-        raise DataRefusal(
+        raise DataError(
             f"a positive rate of {positive_rate:.4f} cannot come from a population with"
             f" {population} by dropping negatives; name the right one with --click-rate"
         )

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelaudit.datasets.store import DataRefusal
+from labelaudit.datasets.store import DataError
 
 BLOCK_BYTES = 1 << 22
 BLOCKS_AHEAD = 3
@@ -38,13 +38,13 @@ def container(path: Path) -> str:
         with open(path, "rb") as file:
             start = file.read(8)
     except OSError as error:
-        raise DataRefusal(f"{path}: {error.strerror}") from None
+        raise DataError(f"{path}: {error.strerror}") from None
     if not start:
-        raise DataRefusal(f"{path} is empty")
+        raise DataError(f"{path} is empty")
     for name, magic in _MAGIC.items():
         if start.startswith(magic):
             if name == "zip":
-                raise DataRefusal(f"{path} is a zip archive; unpack it and name the file inside")
+                raise DataError(f"{path} is a zip archive; unpack it and name the file inside")
             return name
     return "plain"
 
@@ -135,18 +135,18 @@ def _read_ahead(
             length = len(rest) + _fill(stream, buffer[len(rest) :].data)
             if length < len(buffer):
                 if length and buffer[length - 1] != 10:
-                    raise DataRefusal(f"{path} is cut short: its last line has no end")
+                    raise DataError(f"{path} is cut short: its last line has no end")
                 full.put((buffer, length))
                 full.put(None)
                 return
             ends = np.flatnonzero(buffer[length - (1 << 16) : length] == 10)
             if not ends.size:
-                raise DataRefusal(f"{path} is not text: no line end in 65,536 bytes")
+                raise DataError(f"{path} is not text: no line end in 65,536 bytes")
             cut = length - (1 << 16) + int(ends[-1]) + 1
             rest = buffer[cut:length].copy()
             full.put((buffer, cut))
     except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
-        full.put(DataRefusal(f"{path} is cut short or damaged: {error}"))
+        full.put(DataError(f"{path} is cut short or damaged: {error}"))
     except Exception as error:
         full.put(error)
 

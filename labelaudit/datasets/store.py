@@ -23,7 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 FORMAT = 1
 HEADER_BYTES = 128
@@ -31,13 +31,13 @@ READ_BYTES = 1 << 20
 ROWS_MAPPED = 500
 
 
-class DataRefusal(Refusal):
+class DataError(CommandError):
     """A data set that is not as it should be: its message names the file and the reason."""
 
     status = 1
 
 
-class NotPrepared(DataRefusal):
+class NotPrepared(DataError):
     """The data set has not been prepared on this machine; the message says how to."""
 
 
@@ -120,9 +120,7 @@ def new_set(name: str, say: Any = print) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise DataRefusal(
-                f"another process is preparing {name} in {root}; wait for it"
-            ) from None
+            raise DataError(f"another process is preparing {name} in {root}; wait for it") from None
         if _remove_all_but(root, _current(root)):
             say(f"an earlier preparation of {name} did not finish; starting afresh")
         folder = Path(tempfile.mkdtemp(prefix="set-", dir=root))
@@ -153,19 +151,19 @@ def publish(name: str, folder: Path, facts: Mapping[str, Any]) -> dict[str, Any]
 def read_manifest(name: str) -> dict[str, Any] | None:
     """The manifest of the current set, or None where there is none."""
     path = data_folder() / name / "manifest.json"
-    damaged = DataRefusal(f"{path} is damaged; prepare {name} again")
+    damaged = DataError(f"{path} is damaged; prepare {name} again")
     try:
         manifest = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
     except NotADirectoryError:
-        raise DataRefusal(f"{data_folder()} is not a folder to keep data in") from None
+        raise DataError(f"{data_folder()} is not a folder to keep data in") from None
     except ValueError:
         raise damaged from None
     if not isinstance(manifest, dict):
         raise damaged
     if manifest.get("format") != FORMAT:
-        raise DataRefusal(
+        raise DataError(
             f"{path} has format {manifest.get('format')}, this version reads {FORMAT};"
             f" prepare {name} again"
         )
@@ -199,7 +197,7 @@ def open_array(name: str, manifest: Mapping[str, Any], array: str) -> NDArray[An
     try:
         return np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError) as error:
-        raise DataRefusal(f"{path} cannot be read ({error}); prepare {name} again") from None
+        raise DataError(f"{path} cannot be read ({error}); prepare {name} again") from None
 
 
 def check_arrays(name: str, manifest: Mapping[str, Any]) -> None:
@@ -207,10 +205,10 @@ def check_arrays(name: str, manifest: Mapping[str, Any]) -> None:
     for file, expected in manifest["sha256"].items():
         path = data_folder() / name / manifest["arrays"] / file
         if not path.is_file():
-            raise DataRefusal(f"{path} is missing; prepare {name} again")
+            raise DataError(f"{path} is missing; prepare {name} again")
         found = digest_of(path)
         if found != expected:
-            raise DataRefusal(
+            raise DataError(
                 f"{path} is damaged (sha256 {found[:12]}, expected {expected[:12]});"
                 f" prepare {name} again"
             )

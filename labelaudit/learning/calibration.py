@@ -19,8 +19,8 @@ from labelaudit.advantage import additive_advantage
 from labelaudit.attack import bayes_guess
 from labelaudit.checks import Floats
 from labelaudit.estimates import Estimate
-from labelaudit.learning.partitions import Average, chances_of, drawn_bags
 from labelaudit.mechanisms import Mechanism
+from labelaudit.partitions import Average, drawn_bags, probabilities_of
 
 # A score of exactly 0 or 1 has infinite log-odds; none is taken further out than this.
 FARTHEST_LOG_ODDS = 15.0
@@ -274,7 +274,7 @@ def compare(
     checks.generator(rng)
     if scores.size < 2 * k:
         raise ValueError(f"two bags of {k} need at least {2 * k} examples, not {scores.size}")
-    chances = chances_of(weights, scores.size)
+    chances = probabilities_of(weights, scores.size)
     plug_in, realised, difference = (Average(k, scores.size, chances) for _ in range(3))
     for _ in range(rounds):
         members = drawn_bags(scores.size, k, chances, rng)

@@ -53,7 +53,7 @@ def roc(
         if name not in mechanisms:
             style |= {"linestyle": ":", "linewidth": 1.2}
         elif (mechanism := mechanisms[name]) is not None:
-            look = plots.look(mechanism)
+            look = plots.kind_of(mechanism)
             style |= {"color": look.colour, "linestyle": look.dashes}
         false, true, _ = roc_curve(labels, score)
         drawn[name] = np.interp(rates, false, true)
@@ -121,7 +121,7 @@ def three_rows(found: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
     for (name, _), panel in found.items():
         top, middle, bottom = axes[:, names.index(name)]
         some = slice(None, None, -(-len(panel.bags) // SCATTERED))
-        one = plots.look(panel.mechanism)
+        one = plots.kind_of(panel.mechanism)
         after = panel.posterior[some]
         plots.scatter(top, panel.bags[some, 0], after, one.colour, marker=one.marker, s=9)
         plots.exact_cdf(middle, points, panel.law(points), panel.mechanism)

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TypedDict
 
+from labelaudit.command_line import did_you_mean
 from labelaudit.ledger.rows import ROWS, Finding, Refuted, Row, Search, Verdict
 
 __all__ = [
@@ -91,9 +91,8 @@ def select(only: str | Sequence[str] | None = None) -> list[Row]:
     unknown = sorted(wanted - {row.id for row in every})
     if unknown:
         known = {row.id.lower(): row.id for row in every}
-        near = difflib.get_close_matches(unknown[0].lower(), known, n=1)
-        hint = f"did you mean {known[near[0]]!r}?" if near else "ids look like 'T3.2-sqrt'"
-        raise ValueError(f"no statement {unknown[0]!r} in the ledger; {hint}")
+        hint = did_you_mean(unknown[0], known.values(), "; ids look like 'T3.2-sqrt'")
+        raise ValueError(f"no statement {unknown[0]!r} in the ledger{hint}")
     return [row for row in every if row.id in wanted]
 
 

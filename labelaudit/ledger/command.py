@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 NEEDS = ("mpmath", "scipy", "sympy")
 
@@ -33,16 +33,16 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Print each statement as its check ends, then the totals; write the JSON last."""
     missing = " and ".join(name for name in NEEDS if find_spec(name) is None)
     if missing:
-        raise Refusal(f"the ledger's checks need {missing}; pip install labelaudit brings them")
+        raise CommandError(f"the checks need {missing}, which labelaudit installs with it")
 
     from labelaudit import ledger
 
     try:
         selected = ledger.select(arguments.only)
     except ValueError as unknown:
-        raise Refusal(str(unknown)) from unknown
+        raise CommandError(str(unknown)) from unknown
     if arguments.json is not None and not _writable(arguments.json):
-        raise Refusal(f"cannot write {arguments.json}: name a file in a folder that exists")
+        raise CommandError(f"cannot write {arguments.json}: name a file in a folder that exists")
     entries = []
     for row in selected:
         entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))

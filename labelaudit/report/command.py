@@ -10,13 +10,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 # What is needed to read a table, and besides to learn eta or to train the network.
 READS, LEARNS, NETWORK = ("pandas", "pyarrow"), ("sklearn",), ("torch",)
 
 
-class Failure(Refusal):
+class Failure(CommandError):
     """An audit that began and could not go on."""
 
     status = 1
@@ -112,7 +112,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         )
         plan.check_table(table)
     except (ValueError, TypeError) as error:
-        raise Refusal(str(error)) from error
+        raise CommandError(str(error)) from error
     try:
         report = audit(table, plan, say)
     except OwnFault as error:
@@ -126,12 +126,12 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
     """The files must be such as can be written, and not there yet."""
     if page.suffix.lower() not in (".html", ".htm"):
-        raise Refusal(f"the page must be an .html file, not {page}")
+        raise CommandError(f"the page must be an .html file, not {page}")
     for path in (page, numbers):
         if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise Refusal(f"cannot write {path}: name a file in a folder that exists")
+            raise CommandError(f"cannot write {path}: name a file in a folder that exists")
         if path.exists() and not overwrite:
-            raise Refusal(
+            raise CommandError(
                 f"{path} is there already: name another page with --output, or say --overwrite"
             )
 
@@ -139,9 +139,9 @@ def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
 def _check_combination(arguments: argparse.Namespace) -> None:
     """A prior stands in for features: with it none are read, and no model can be trained."""
     if arguments.prior and arguments.features:
-        raise Refusal("--prior takes the place of --features: give one of the two")
+        raise CommandError("--prior takes the place of --features: give one of the two")
     if arguments.prior and arguments.utility not in (None, "none"):
-        raise Refusal(
+        raise CommandError(
             f"--utility {arguments.utility} needs features, and with --prior none are read: leave"
             " one of the two out"
         )
@@ -153,7 +153,7 @@ def _check_installed(arguments: argparse.Namespace) -> None:
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         names = " and ".join(missing).replace("sklearn", "scikit-learn")
-        raise Refusal(f"an audit needs {names}: pip install 'labelaudit[train]'")
+        raise CommandError(f"an audit needs {names}: pip install 'labelaudit[train]'")
 
 
 def _progress() -> Any:

@@ -14,11 +14,12 @@ ex-setting-two: not answered yet. Put your answer in place of the three dots.
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from labelaudit.command_line import did_you_mean
 
 __all__ = ["Verdict", "check"]
 
@@ -54,9 +55,7 @@ def check(label: str, answer: Any, **parameters: Any) -> Verdict:
     from labelaudit.teach.exercises import EXERCISES, Hint
 
     if label not in EXERCISES:
-        near = difflib.get_close_matches(label, EXERCISES, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"there is no self-check for {label!r}{meant}")
+        raise ValueError(f"there is no self-check for {label!r}{did_you_mean(label, EXERCISES)}")
     if answer is ...:
         hint = "not answered yet. Put your answer in place of the three dots."
         return Verdict(label, False, hint)

@@ -12,7 +12,7 @@ from typing import Any
 
 from labelaudit.book.checkout import Checkout, find_checkout, write_atomically
 from labelaudit.book.contract import SCALES, Chapter, check_source, find_chapter, load_chapters
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 EXAMPLES = """\
 examples:
@@ -71,7 +71,7 @@ def make_copies(arguments: argparse.Namespace) -> int:
 def seats(number: int) -> list[str]:
     """Names for a number of seats: seat-01, seat-02, ..."""
     if not 1 <= number <= MOST_SEATS:
-        raise Refusal(f"--seats: {number} is not a whole number from 1 to {MOST_SEATS}")
+        raise CommandError(f"--seats: {number} is not a whole number from 1 to {MOST_SEATS}")
     width = max(2, len(str(number)))
     return [f"seat-{seat:0{width}d}" for seat in range(1, number + 1)]
 
@@ -81,23 +81,23 @@ def read_list(path: Path) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise Refusal(f"--list: cannot read {path}: {error}") from None
+        raise CommandError(f"--list: cannot read {path}: {error}") from None
     except UnicodeDecodeError:
-        raise Refusal(f"--list: {path} is not UTF-8 text; save it again as UTF-8") from None
+        raise CommandError(f"--list: {path} is not UTF-8 text; save it again as UTF-8") from None
     # One name can be written in several ways, an accent apart or not; files would differ by it.
     names = _first_column(path, unicodedata.normalize("NFC", text))
     students = [" ".join(name.split()) for name in names if name.strip()]
     if not students:
-        raise Refusal(f"--list: {path} names no student")
+        raise CommandError(f"--list: {path} names no student")
     files: dict[str, str] = {}
     for student in students:
         file = file_name(student).casefold()
         if len(file.encode()) > LONGEST_NAME:
-            raise Refusal(f"--list: {student[:40]!r}... is too long for the name of a file")
+            raise CommandError(f"--list: {student[:40]!r}... is too long for the name of a file")
         if file in files:
             other = files[file]
             both = "is there twice" if other == student else f"and {other!r} would share a file"
-            raise Refusal(f"--list: {student!r} {both}; give each student a name of their own")
+            raise CommandError(f"--list: {student!r} {both}; give each student a name of their own")
         files[file] = student
     return students
 
@@ -115,7 +115,7 @@ def _first_column(path: Path, text: str) -> list[str]:
         return [row[0] for row in rows if row]
     except csv.Error as error:
         where = f"{path}, line {rows.line_num}"
-        raise Refusal(f"--list: {where}: {error}; is a quotation mark unpaired?") from None
+        raise CommandError(f"--list: {where}: {error}; is a quotation mark unpaired?") from None
 
 
 def file_name(student: str) -> str:
@@ -164,12 +164,12 @@ def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) ->
         row |= {name: str(value) for name, value in parameters.items()}
         file = f"{file_name(student)}.ipynb"
         if student not in rows and any((path.parent / part / file).exists() for part in FOLDERS):
-            raise Refusal(
+            raise CommandError(
                 f"--out: {path.parent} already holds {file}, which its key.csv does not list for"
                 f" {student!r}; choose another folder"
             )
         if rows.setdefault(student, row) != row:
-            raise Refusal(
+            raise CommandError(
                 f"--out: {path.parent} already holds notebooks of {student!r} for another seed or"
                 " scale; choose another folder"
             )
@@ -188,12 +188,12 @@ def _read_key(path: Path, chapter: Chapter, columns: list[str]) -> dict[str, dic
         reader = csv.DictReader(file)
         rows = list(reader)
     for other in {row.get("chapter") for row in rows} - {chapter.id}:
-        raise Refusal(
+        raise CommandError(
             f"--out: {path.parent} already holds notebooks of {other or 'something else'};"
             f" choose another folder for {chapter.id}"
         )
     if reader.fieldnames != columns:
-        raise Refusal(
+        raise CommandError(
             f"--out: {path} was made when {chapter.id} had other parameters; choose another folder"
         )
     return {row["student"]: row for row in rows}

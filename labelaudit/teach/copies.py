@@ -19,7 +19,7 @@ import numpy as np
 
 from labelaudit.book.contract import Chapter, Parameter
 from labelaudit.book.reading import SOLUTION
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -115,7 +115,7 @@ def _walk(cells: Sequence[NotebookNode]) -> Iterator[tuple[NotebookNode, bool]]:
             start = found.end()
         yield nbformat.v4.new_markdown_cell(cell.source[start:]), inside
     if inside:
-        raise Refusal("a solution is opened with solution-start and never ended")
+        raise CommandError("a solution is opened with solution-start and never ended")
 
 
 def _answers(cell: NotebookNode) -> list[str]:
@@ -128,7 +128,7 @@ def _answers(cell: NotebookNode) -> list[str]:
             case ast.Call(func=ast.Name(id="check"), args=[_, ast.Name(id=name)]):
                 names.append(name)
             case ast.Call(func=ast.Name(id="check")):
-                raise Refusal(
+                raise CommandError(
                     "a self-check looks at one name, which student copies leave empty, as in"
                     f' check("ex-...", answer); not: {ast.unparse(call)}'
                 )

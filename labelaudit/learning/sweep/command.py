@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from labelaudit import datasets
+from labelaudit.command_line import CommandError
 from labelaudit.datasets.store import data_folder
 from labelaudit.learning.sweep.grid import SCALES, Grid, read_grid
-from labelaudit.learning.sweep.store import Store, StoreRefusal, verify
-from labelaudit.refusal import Refusal
+from labelaudit.learning.sweep.store import Store, StoreError, verify
 
 
 def add_parser(subparsers: Any) -> None:
@@ -153,7 +153,7 @@ def run_results(arguments: argparse.Namespace) -> int:
     """Count, export or verify."""
     store = Store(_folder(arguments))
     if not store.folder.is_dir():
-        raise StoreRefusal(f"there is no store at {store.folder}; labelaudit sweep makes one")
+        raise StoreError(f"there is no store at {store.folder}; labelaudit sweep makes one")
     if arguments.verify:
         sound, wrong = verify(store)
         print(f"{sound:,} results are sound, {len(wrong):,} are not")
@@ -168,15 +168,15 @@ def run_results(arguments: argparse.Namespace) -> int:
         return 0
     suffix = arguments.export.suffix
     if suffix not in (".csv", ".parquet"):
-        raise Refusal(f"--export must end in .csv or .parquet, not {arguments.export.name!r}")
+        raise CommandError(f"--export must end in .csv or .parquet, not {arguments.export.name!r}")
     try:
         frame = table(records)
     except ValueError as error:
-        raise Refusal(str(error)) from None
+        raise CommandError(str(error)) from None
     if frame.empty:
         asked = f" of {arguments.dataset}" if arguments.dataset else ""
         asked += f" in the grid {arguments.grid}" if arguments.grid else ""
-        raise Refusal(f"{store.folder} holds no trainings{asked} to export")
+        raise CommandError(f"{store.folder} holds no trainings{asked} to export")
     if suffix == ".csv":
         frame.to_csv(arguments.export, index=False, float_format="%.7g")
     else:
@@ -190,7 +190,7 @@ def _records(store: Store, arguments: argparse.Namespace) -> Any:
     for name in sorted(names):
         try:
             record = store.read(name)
-        except StoreRefusal as refusal:
+        except StoreError as refusal:
             print(f"left out: {refusal}", file=sys.stderr)
             continue
         if record is not None and arguments.dataset in (None, record.configuration["dataset"]):
@@ -215,7 +215,7 @@ def _keys_of_grid(store: Store, arguments: argparse.Namespace) -> set[str]:
 def _datasets(store: Store) -> set[str]:
     found = set()
     for name in store:
-        with contextlib.suppress(StoreRefusal):
+        with contextlib.suppress(StoreError):
             if (record := store.read(name)) is not None:
                 found.add(record.configuration["dataset"])
     return found
@@ -236,7 +236,7 @@ def _grid(arguments: argparse.Namespace) -> Grid:
     if arguments.grid is None:
         return SCALES[arguments.scale or "laptop"]
     if arguments.scale is not None:
-        raise Refusal("--scale and --grid exclude one another: a scale is a grid")
+        raise CommandError("--scale and --grid exclude one another: a scale is a grid")
     return read_grid(arguments.grid)
 
 
@@ -246,9 +246,9 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
 def _check_engine(arguments: argparse.Namespace) -> None:
     if (arguments.engine == "dask") != (arguments.address is not None):
-        raise Refusal("--engine dask and --address go together: --address tcp://HOST:8786")
+        raise CommandError("--engine dask and --address go together: --address tcp://HOST:8786")
     if arguments.workers is not None and arguments.workers < 1:
-        raise Refusal(f"--workers must be at least 1, not {arguments.workers}")
+        raise CommandError(f"--workers must be at least 1, not {arguments.workers}")
 
 
 def _shard(text: str | None) -> tuple[int, int]:
@@ -262,5 +262,5 @@ def _shard(text: str | None) -> tuple[int, int]:
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     part, parts = (int(found[1]), int(found[2])) if found else (0, 0)
     if not 1 <= part <= parts:
-        raise Refusal(f"--shard must be I/N with I from 1 to N, such as 3/16, not {text!r}")
+        raise CommandError(f"--shard must be I/N with I from 1 to N, such as 3/16, not {text!r}")
     return part, parts

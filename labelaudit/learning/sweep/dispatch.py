@@ -21,12 +21,12 @@ from typing import Any
 
 from labelaudit import datasets
 from labelaudit.checks import Floats
+from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset
 from labelaudit.learning.sweep import grid as grids
 from labelaudit.learning.sweep.engines import deaths
 from labelaudit.learning.sweep.plans import Configuration, Plan
 from labelaudit.learning.sweep.store import Record, Store, key
-from labelaudit.refusal import Refusal
 
 Work = Callable[..., dict[str, Any]]
 
@@ -37,7 +37,7 @@ MEASURED = (
 )
 
 
-class SweepFailed(Refusal):
+class SweepFailed(CommandError):
     """Some runs failed or the workers are gone; what was finished is stored."""
 
     status = 1

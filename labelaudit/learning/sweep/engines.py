@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor
 from typing import Any
 
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 
 def cores() -> int:
@@ -69,7 +69,7 @@ def dask(address: str, timeout: float = 10) -> Iterator[int]:
     try:
         client = Client(address, timeout=timeout)
     except (OSError, ValueError, TimeoutError) as error:
-        raise Refusal(
+        raise CommandError(
             f"no Dask scheduler answers at {address} ({error}); nothing was run"
         ) from None
     with client:

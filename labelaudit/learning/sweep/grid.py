@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from labelaudit import checks
+from labelaudit.command_line import CommandError
 from labelaudit.datasets import NAMES
 from labelaudit.mechanisms import (
     GeometricProportions,
@@ -34,7 +35,6 @@ from labelaudit.mechanisms import (
     Mechanism,
     RandomizedResponse,
 )
-from labelaudit.refusal import Refusal
 
 # The parameters that name a mechanism of each kind; `clean` trains on the labels themselves.
 KINDS: dict[str, tuple[type[Mechanism] | None, tuple[str, ...]]] = {
@@ -50,7 +50,7 @@ KINDS: dict[str, tuple[type[Mechanism] | None, tuple[str, ...]]] = {
 ETA = {"learning_rate": 1e-3, "batch_size": 256, "epochs": 12}
 
 
-class GridRefusal(Refusal):
+class GridError(CommandError):
     """A grid that cannot be run; the message names the entry and what is allowed."""
 
 
@@ -103,7 +103,7 @@ class Grid:
                     raise ValueError(unknown({name}, set(NAMES), "datasets"))
                 self.for_data(name)
         except (ValueError, TypeError) as error:
-            raise GridRefusal(f"the grid cannot be run: {error}") from None
+            raise GridError(f"the grid cannot be run: {error}") from None
 
     def __len__(self) -> int:
         """How many runs."""
@@ -151,13 +151,13 @@ def read_grid(path: str | Path) -> Grid:
     try:
         held = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise GridRefusal(f"cannot read the grid {path}: {error.strerror}") from None
+        raise GridError(f"cannot read the grid {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise GridRefusal(f"the grid {path} is not YAML: {_in_one_line(error)}") from None
+        raise GridError(f"the grid {path} is not YAML: {_in_one_line(error)}") from None
     if not isinstance(held, dict):
-        raise GridRefusal(f"the grid {path} must be a mapping such as trials: 3, not {held!r}")
+        raise GridError(f"the grid {path} must be a mapping such as trials: 3, not {held!r}")
     if strange := held.keys() - _FIELDS:
-        raise GridRefusal(unknown(strange, _FIELDS, str(path)))
+        raise GridError(unknown(strange, _FIELDS, str(path)))
     return replace(SCALES["laptop"], **held)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from labelaudit import datasets
 from labelaudit.datasets import Dataset
 from labelaudit.learning.sweep import grid as grids
-from labelaudit.learning.sweep.grid import Grid, GridRefusal
+from labelaudit.learning.sweep.grid import Grid, GridError
 from labelaudit.learning.sweep.store import Damaged, Record, Store, key
 
 Configuration = dict[str, Any]
@@ -111,11 +111,11 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[Configuration]:
 def _refuse_large_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) -> None:
     """Refuse bags too few to train on some and hold out others."""
     if bag_size > rows:
-        raise GridRefusal(
+        raise GridError(
             f"bag_size must be at most the number of training rows, {rows:,}, not {bag_size}"
         )
     if settings["validation"] and rows // bag_size < 2:
-        raise GridRefusal(
+        raise GridError(
             f"bag_size {bag_size} leaves too few bags: {rows:,} training rows make one,"
             " and one more is needed for validation"
         )
@@ -134,11 +134,11 @@ def settings_of(grid: Grid, data: Dataset, part: str = "training", **others: Any
     chosen = {"model": model, "buckets": data.buckets, **grid.training, **others}
     known = set(Settings.__dataclass_fields__)
     if strange := chosen.keys() - known:
-        raise GridRefusal(grids.unknown(strange, known, f"the grid's {part}"))
+        raise GridError(grids.unknown(strange, known, f"the grid's {part}"))
     try:
         return asdict(Settings(**chosen))
     except (TypeError, ValueError) as error:
-        raise GridRefusal(f"the grid's {part} cannot be run: {error}") from None
+        raise GridError(f"the grid's {part} cannot be run: {error}") from None
 
 
 def _epochs(configuration: Mapping[str, Any]) -> int:

@@ -23,19 +23,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labelaudit.refusal import Refusal
+from labelaudit.command_line import CommandError
 
 # Raise it whenever the same configuration would give another result, or a record has a new layout.
 SCHEMA = 1
 
 
-class StoreRefusal(Refusal):
+class StoreError(CommandError):
     """The store cannot be used as it is; the message says which file and what to do."""
 
     status = 1
 
 
-class Damaged(StoreRefusal):
+class Damaged(StoreError):
     """A result file that is not, byte for byte, what was written."""
 
 
@@ -98,7 +98,7 @@ class Store:
         except (FileNotFoundError, NotADirectoryError):
             return
         except (ValueError, KeyError, TypeError):
-            raise StoreRefusal(f"{self._marker} is damaged; remove it, results are kept") from None
+            raise StoreError(f"{self._marker} is damaged; remove it, results are kept") from None
         _refuse_newer(schema, self.folder)
 
     def path(self, name: str) -> Path:
@@ -190,7 +190,7 @@ class Store:
         except OSError as error:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-            raise StoreRefusal(
+            raise StoreError(
                 f"cannot write to {self.folder} ({error.strerror or error}); every result stored so"
                 " far is safe, and the same command goes on from there"
             ) from error
@@ -211,14 +211,14 @@ def verify(store: Store) -> tuple[int, list[str]]:
         try:
             store.read(name)
             sound += 1
-        except StoreRefusal as refusal:
+        except StoreError as refusal:
             wrong.append(str(refusal))
     return sound, wrong
 
 
 def _refuse_newer(schema: Any, where: Path) -> None:
     if not isinstance(schema, int) or schema > SCHEMA:
-        raise StoreRefusal(
+        raise StoreError(
             f"{where} was written by a newer version of labelaudit (schema {schema}, this one reads"
             f" up to {SCHEMA}); update the package, or choose another folder with --store"
         )

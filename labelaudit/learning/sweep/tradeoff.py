@@ -61,7 +61,7 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
         for auc in here.loc[here["kind"] == "clean", "auc"]:
             axis.axhline(auc, color="black", linestyle=":", linewidth=1.2, label="clean labels")
         for kind in ("RR", "LLP"):
-            colour = plots.look(_example(kind)).colour
+            colour = plots.kind_of(_example(kind)).colour
             points = here[here["kind"] == kind]
             notes.setdefault(axis, []).extend(_drawn(axis, points, measure, edge, colour, kind))
         groups = list(here[here["kind"] == noisy].groupby(by))
@@ -91,7 +91,7 @@ def fronts(chosen: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     for axis, here, measure in axes:
         points = here[np.isfinite(here[measure])]
         for kind, some in points.groupby("kind", sort=False):
-            look = plots.look(_example(str(kind)))
+            look = plots.kind_of(_example(str(kind)))
             style: Options = {"color": look.colour, "markersize": 4.5, "label": kind}
             axis.plot(some[measure], some["auc"], look.marker, **style)
         best = points[pareto(points[measure], points["auc"])].sort_values(measure)
@@ -134,7 +134,7 @@ def _drawn(
     known = points[points[measure].notna()]
     if known.empty:
         return []
-    look = plots.look(_example(known["kind"].iloc[0]))
+    look = plots.kind_of(_example(known["kind"].iloc[0]))
     infinite = np.isinf(known[measure])
     known = known.assign(place=known[measure].mask(infinite, edge)).sort_values("place")
     style: Options = {"color": colour, "marker": look.marker, "markersize": size, "capsize": 2}

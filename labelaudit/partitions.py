@@ -1,4 +1,4 @@
-"""Averages over random partitions of one sample into bags, with honest standard errors."""
+"""Random partitions of a sample into bags, and averages over them with their standard errors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,22 @@ from labelaudit.checks import Floats
 from labelaudit.estimates import Estimate
 
 
-def chances_of(weights: ArrayLike | None, size: int) -> Floats | None:
-    """Weights as the chance that each example is drawn; None where all are alike."""
+def partition(size: int, bag_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Indices of a random partition of `size` examples into bags: (n_bags, bag_size).
+
+    Examples that do not fill a bag are left out.
+
+    >>> partition(7, 2, np.random.default_rng(0)).shape
+    (3, 2)
+    """
+    n_bags = size // bag_size
+    if n_bags == 0:
+        raise ValueError(f"{size} examples do not fill one bag of {bag_size}")
+    return rng.permutation(size)[: n_bags * bag_size].reshape(n_bags, bag_size)
+
+
+def probabilities_of(weights: ArrayLike | None, size: int) -> Floats | None:
+    """Weights as the probability that each example is drawn; None where all are equal."""
     if weights is None:
         return None
     given = checks.numbers(weights, "weights")
@@ -27,13 +41,12 @@ def chances_of(weights: ArrayLike | None, size: int) -> Floats | None:
 
 
 def drawn_bags(
-    size: int, k: int, chances: Floats | None, rng: np.random.Generator
+    size: int, bag_size: int, probabilities: Floats | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The members of each bag: a random partition, or draws with the given chances."""
-    shape = (size // k, k)
-    if chances is None:
-        return rng.permutation(size)[: shape[0] * k].reshape(shape)
-    return rng.choice(size, shape, p=chances)
+    """The members of each bag: a random partition, or draws with the given probabilities."""
+    if probabilities is None:
+        return partition(size, bag_size, rng)
+    return rng.choice(size, (size // bag_size, bag_size), p=probabilities)
 
 
 class Average:
@@ -45,10 +58,10 @@ class Average:
     products of an example's bags in different partitions show zeta_i without bias.
     """
 
-    def __init__(self, bag_size: int, size: int, chances: Floats | None) -> None:
-        """Over bags of `bag_size` of so many examples, drawn with the given chances."""
+    def __init__(self, bag_size: int, size: int, probabilities: Floats | None) -> None:
+        """Over bags of `bag_size` of `size` examples, drawn with these probabilities."""
         self.bag_size, self.rounds, self.bags = bag_size, 0, 0
-        self.shares = np.full(size, 1 / size) if chances is None else chances
+        self.weights = np.full(size, 1 / size) if probabilities is None else probabilities
         self.seen, self.total, self.square = np.zeros(size), np.zeros(size), np.zeros(size)
         self.sum, self.sum_of_squares = 0.0, 0.0
 
@@ -73,7 +86,7 @@ class Average:
             self.square - 2 * mean * self.total + self.seen * mean**2
         )
         often = pairs > 0
-        squares = self.shares**2
+        squares = self.weights**2
         zeta = products[often] / pairs[often]
         scale = squares.sum() / squares[often].sum() if often.any() else 0.0
         common = self.bag_size**2 * scale * float(squares[often] @ zeta)

@@ -1,0 +1,91 @@
+"""What every command of the project shares: its parser, its errors, its exit status.
+
+Exit status: 0 done, 1 failed, 2 invalid input (nothing was run), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+# What a shell reports of a command whose output nobody reads any more, as under `| head`.
+CUT_OFF = 141
+
+
+class CommandError(Exception):
+    """Ends a command with one line on the error stream, no traceback, and an exit status.
+
+    Status 2 says that nothing was run; a subclass sets 1 where something ran and failed.
+    """
+
+    status = 2
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that reports an error in one line, and names the option that may be meant."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Accept whole option names only: an abbreviation may be another option misspelt."""
+        super().__init__(**({"allow_abbrev": False} | settings))
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Look for misspelt options first: what they leave missing is not the mistake."""
+        if self._subparsers is None:
+            words = sys.argv[1:] if args is None else args
+            options = [word.split("=")[0] for word in words if word.startswith("--")]
+            for option in options:
+                if option != "--" and option not in self._option_string_actions:
+                    near = did_you_mean(option, self._option_string_actions)
+                    self.error(f"there is no option {option}{near}")
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2 and one line, without the usage, which `--help` shows."""
+        self.exit(2, f"{self.prog}: {message} ({self.prog} --help tells more)\n")
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The end of an error message about an unknown word: the nearest known one, or `otherwise`.
+
+    >>> did_you_mean("epsilom", ["epsilons", "seed"])
+    '; did you mean epsilons?'
+    >>> did_you_mean("x", ["epsilons", "seed"], "; there are epsilons and seed")
+    '; there are epsilons and seed'
+    """
+    plain = {name.lower(): name for name in known}
+    near = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=0.5)
+    return f"; did you mean {plain[near[0]]}?" if near else otherwise
+
+
+def exit_status(name: str, run: Callable[[], int]) -> int:
+    """Call `run` and give its status; expected errors become one line that starts with `name`."""
+    try:
+        status = run()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Nothing may be left to flush at the interpreter's exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CUT_OFF
+    except CommandError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return 130
+    except ModuleNotFoundError as error:
+        if (error.name or "labelaudit").startswith("labelaudit"):
+            raise
+        print(
+            f"{name}: this needs {error.name}, which is not installed; in a clone,"
+            " pip install '.[book,train]' installs everything",
+            file=sys.stderr,
+        )
+        return 1
+    except OSError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 1

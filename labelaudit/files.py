@@ -1,0 +1,105 @@
+"""Files that several processes share: atomic writes, digests of content, locks.
+
+A reader, or a crash, sees the old content of a file or the new one, never a part of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+Content = str | bytes | Callable[[BinaryIO], Any]
+
+
+def write_atomically(path: Path, content: Content) -> None:
+    """Write beside `path`, flush to the disk, then rename.
+
+    `content` is text, bytes, or a function that writes to an open binary file. The temporary name
+    holds host, process and thread, so that several writers of one path do not meet.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomically(Path(folder, "deep", "a.txt"), "new")
+    ...     [file.name for file in Path(folder, "deep").iterdir()]
+    ['a.txt']
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
+    temporary = path.with_name(f".{path.name}.{writer}.partial")
+    try:
+        with open(temporary, "wb") as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def canonical(value: Any) -> str:
+    """JSON that does not depend on the order of keys; not-a-number and infinity are kept.
+
+    >>> canonical({"b": 1.0, "a": [True, None]})
+    '{"a":[true,null],"b":1.0}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def digest(value: Any) -> str:
+    """The sha256 of a JSON value, the same for every order of its keys.
+
+    >>> digest({"a": 1, "b": [2.0]}) == digest({"b": [2.0], "a": 1})
+    True
+    """
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def file_digest(path: Path, algorithm: str = "sha256") -> str:
+    """The checksum of a file, read in small pieces."""
+    with open(path, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()
+
+
+class Busy(Exception):
+    """Another process holds the lock."""
+
+
+@contextlib.contextmanager
+def locked(
+    path: Path, *, waiting: Callable[[], None] | None = None, stop: threading.Event | None = None
+) -> Iterator[None]:
+    """Hold an exclusive lock on `path`; the operating system frees it when the holder dies.
+
+    Without `waiting` a lock that another process holds raises `Busy` at once. With it, `waiting` is
+    called once and the lock is waited for, until `stop` is set, which raises `Busy` as well.
+    """
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path, timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        if waiting is None:
+            raise Busy(path) from None
+        waiting()
+        while not lock.is_locked:
+            if stop is not None and stop.is_set():
+                raise Busy(path) from None
+            with contextlib.suppress(Timeout):
+                lock.acquire(timeout=0.2)
+    try:
+        yield
+    finally:
+        lock.release()
