@@ -14,7 +14,7 @@ CONFIG = {
     "execute": {"execute_notebooks": "off"},
     "parse": {"myst_enable_extensions": ["amsmath", "colon_fence", "dollarmath"]},
     "sphinx": {
-        "extra_extensions": ["sphinx_proof", "sphinx_exercise"],
+        "extra_extensions": ["sphinx_proof", "sphinx_exercise", "book.tools.sphinx_extension"],
         "config": {"mathjax_path": "mathjax/tex-svg-full.js"},
     },
 }

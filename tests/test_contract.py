@@ -7,7 +7,7 @@ import pytest
 import yaml
 from book_fixture import CHAPTERS, COIN, HEADER, make_checkout
 
-from labelaudit.book.contract import (
+from book.tools.parameters import (
     ContractError,
     Parameter,
     check_source,

@@ -18,9 +18,9 @@ import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
 
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.commands import read_overrides
-from labelaudit.book.contract import find_chapter, load_chapters
+from book.tools.checkout import Checkout
+from book.tools.commands import read_overrides
+from book.tools.parameters import find_chapter, load_chapters
 
 PAGES = ["README.md", "book/rerun.md", "book/teach.md"]
 CALL = "import sys; from labelaudit.cli import main; sys.exit(main())"

@@ -57,7 +57,7 @@ class Parameter:
     [4, 16]
     >>> sizes.check([0])
     Traceback (most recent call last):
-    labelaudit.book.contract.ContractError: bag_sizes: 0 is out of range; allowed: 1 to 512
+    book.tools.parameters.ContractError: bag_sizes: 0 is out of range; allowed: 1 to 512
     """
 
     name: str

@@ -19,13 +19,14 @@ from typing import Any
 import nbformat
 import yaml
 
-from labelaudit.book.checkout import Checkout, write_atomically
-from labelaudit.book.contract import Chapter, ContractError, check_source
-from labelaudit.book.key import digest, digest_of_files, package_digest
-from labelaudit.book.panel import with_panels
-from labelaudit.book.plain import for_jupyter
-from labelaudit.book.runner import Execution
+from book.tools.cache_key import digest_of_files, package_digest
+from book.tools.checkout import Checkout
+from book.tools.markdown import for_jupyter
+from book.tools.panels import with_panels
+from book.tools.parameters import Chapter, ContractError, check_source
+from book.tools.runner import Execution
 from labelaudit.command_line import CommandError
+from labelaudit.files import digest, write_atomically
 
 # What is mended on every page that Sphinx has written.
 MENDS = {

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labelaudit.book.checkout import find_checkout, locked
-from labelaudit.book.contract import (
+from book.tools.checkout import find_checkout, waiting_lock
+from book.tools.parameters import (
     SCALES,
     Chapter,
     ContractError,
@@ -22,7 +22,7 @@ from labelaudit.book.contract import (
 )
 
 if TYPE_CHECKING:
-    from labelaudit.book.runner import Execution
+    from book.tools.runner import Execution
 
 RUN_EXAMPLES = """\
 examples:
@@ -126,8 +126,8 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     parameters = chapter.resolve(arguments.scale, read_overrides(chapter, arguments.parameter))
     check_source(chapter, checkout.source(chapter.id))
 
-    from labelaudit.book.page import write_page
-    from labelaudit.book.runner import execute_all
+    from book.tools.page import write_page
+    from book.tools.runner import execute_all
 
     [execution] = execute_all(
         checkout, [(chapter, parameters)], _report, workers=1, **_options(arguments)
@@ -142,15 +142,15 @@ def build_book(arguments: argparse.Namespace) -> int:
         raise ContractError(f"--workers: {arguments.workers} is not a whole number of at least 1")
     checkout = find_checkout()
 
-    from labelaudit.book.runner import execute_all
-    from labelaudit.book.site import build_site, chapters_in_toc, stage
+    from book.tools.runner import execute_all
+    from book.tools.site import build_site, chapters_in_toc, stage
 
     started = time.monotonic()
     listed = chapters_in_toc(checkout, load_chapters(checkout.chapters_file))
     longest_first = sorted(listed, key=lambda chapter: -chapter.seconds[arguments.scale])
     work = [(chapter, chapter.values(arguments.scale)) for chapter in longest_first]
     workers = max(1, min(arguments.workers, len(work)))
-    with locked(checkout.build / "book.lock", "building the book"):
+    with waiting_lock(checkout.build / "book.lock", "building the book"):
         counted = itertools.count(1)
 
         def report(execution: Execution) -> None:

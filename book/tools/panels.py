@@ -16,7 +16,7 @@ from typing import Any
 
 import nbformat
 
-from labelaudit.book.contract import Chapter, Parameter
+from book.tools.parameters import Chapter, Parameter
 
 DEFAULT_SCALE = "laptop"
 
