@@ -8,8 +8,8 @@ from functools import cache
 import pandas as pd
 from conftest import ROOT
 
+from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
-from book.tools.parameters import load_chapters
 from book.tools.runner import execute
 
 CHECKOUT = Checkout(ROOT)

@@ -12,11 +12,11 @@ import pytest
 from book_fixture import PACKAGE, edited, make_checkout
 from conftest import ROOT
 
+from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
-from book.tools.commands import read_overrides
 from book.tools.page import write_page
 from book.tools.panels import comparison, run_box, with_panels
-from book.tools.parameters import ContractError, load_chapters
+from book.tools.parameters import ContractError
 from book.tools.runner import execute
 from labelaudit import cli
 
@@ -257,14 +257,14 @@ def test_a_misspelt_command_is_refused_in_one_line(typed, said, capsys):
 )
 def test_text_is_taken_as_typed(name, typed, read):
     chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
-    overrides = read_overrides(chapter, [(name, typed)])
+    overrides = chapter.read([(name, typed)])
     assert chapter.resolve("smoke", overrides)[name] == read
 
 
 def test_text_that_is_no_yaml_is_refused_in_one_line():
     chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
     with pytest.raises(ContractError, match="features is not valid YAML: expected ',' or"):
-        read_overrides(chapter, [("features", "[age")])
+        chapter.read([("features", "[age")])
 
 
 def test_the_package_runs_as_the_command():

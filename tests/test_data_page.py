@@ -8,8 +8,8 @@ import pytest
 from conftest import ROOT
 from test_datasets_prepare import kdd12_rows, libsvm, quiet, samples
 
+from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
-from book.tools.parameters import load_chapters
 from book.tools.runner import execute
 from labelaudit import datasets
 

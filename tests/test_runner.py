@@ -15,9 +15,10 @@ import pytest
 from book_fixture import edited, make_checkout
 
 from book.tools.cache_key import run_name
+from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
 from book.tools.kernel import BookKernel
-from book.tools.parameters import ContractError, load_chapters
+from book.tools.parameters import ContractError
 from book.tools.runner import ChapterFailed, execute, execute_all
 from labelaudit.book import glue
 

@@ -16,6 +16,7 @@ import pytest
 from conftest import ROOT
 from reading_time import read_source
 
+from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
 from book.tools.class_copies import (
     file_name,
@@ -26,7 +27,6 @@ from book.tools.class_copies import (
 )
 from book.tools.kernel import START_SECONDS
 from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, macros
-from book.tools.parameters import load_chapters
 from book.tools.runner import execute
 from labelaudit import cli
 from labelaudit.command_line import CommandError

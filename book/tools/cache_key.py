@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from book.tools.chapters import Chapter
 from book.tools.checkout import Checkout
-from book.tools.parameters import Chapter, ContractError
+from book.tools.parameters import ContractError
 from labelaudit.files import digest, file_digest
 
 

@@ -22,16 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from book.tools.chapters import Chapter, find_chapter, load_chapters, read_source
 from book.tools.checkout import Checkout, find_checkout
 from book.tools.markdown import SOLUTION
-from book.tools.parameters import (
-    SCALES,
-    Chapter,
-    Parameter,
-    check_source,
-    find_chapter,
-    load_chapters,
-)
+from book.tools.parameters import SCALES, Parameter
 from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
 
@@ -209,7 +203,6 @@ def make_copies(arguments: argparse.Namespace) -> int:
     """Write a notebook and a key for every student, and say where they are."""
     checkout = find_checkout()
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    check_source(chapter, checkout.source(chapter.id))
     students = read_list(arguments.list) if arguments.list else seats(arguments.seats)
     written = write_copies(
         checkout, chapter, students, arguments.out, arguments.scale, arguments.seed
@@ -278,14 +271,13 @@ def write_copies(
     checkout: Checkout, chapter: Chapter, students: list[str], out: Path, scale: str, seed: int
 ) -> int:
     """Write every copy that is not there yet and the table of parameters; give the number made."""
-    import jupytext
     import nbformat
 
     from book.tools.markdown import for_jupyter
 
     owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
     table = key_table(out / "key.csv", chapter, owned)
-    source = jupytext.read(checkout.source(chapter.id))
+    source = read_source(checkout.source(chapter.id))
     # First of all: without it, after an interruption, another seed would pass for the notebooks'.
     write_atomically(out / "key.csv", table)
     written = 0

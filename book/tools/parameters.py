@@ -1,36 +1,31 @@
-"""The contract between a chapter and whoever runs it: which parameters, of what type and range.
-
-`notebooks/chapters.yml` declares every parameter; the chapter's cell tagged `parameters` gives
-each of them the paper's value. Both must agree, and every value a reader passes is checked
-against the declaration before anything runs.
-"""
+"""A parameter of a chapter: its type, its range, its values, and the check of a reader's own."""
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labelaudit.command_line import CommandError, did_you_mean
+from labelaudit.command_line import CommandError
 
-SCALES = ("smoke", "laptop", "paper")
-# Bits of a whole number that a float can hold as well.
+DECLARED_SCALES = ("smoke", "laptop")
+SCALES = (*DECLARED_SCALES, "paper")
+# Bits of the longest whole number that a float can hold as well.
 LONGEST_NUMBER = 1023
 
 
 class ContractError(CommandError, ValueError):
-    """A declaration, a parameters cell or a passed value breaks the contract."""
+    """A declaration, a parameters cell or a reader's value is invalid."""
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
 
-# What one item may be: how to test it, and what to call it in a refusal.
+# What one item may be: how to test it, and what an error calls it.
 _KIND_TESTS: dict[str, Callable[[Any], bool]] = {
     "integer": lambda value: _is_number(value) and math.isfinite(value) and value == int(value),
     "number": _is_number,
@@ -89,8 +84,12 @@ class Parameter:
             return f"{_short(self.low)} or more"
         return f"{_short(self.low)} to {_short(self.high)}"
 
+    def read(self, text: str) -> Any:
+        """A reader's value as YAML; what must be text stays as it was typed."""
+        return parse_value(self.name, text, as_text=self.kind in ("text", "path"))
+
     def check(self, value: Any) -> Any:
-        """Give the value back in canonical form, or refuse it with what is allowed."""
+        """Give the value back in canonical form, or raise an error that says what is allowed."""
         if not self.is_list:
             return self._item(value)
         if value is None or value == "":
@@ -117,49 +116,25 @@ class Parameter:
                     f"{self.name}: {_short(value)} is out of range; allowed: {self.allowed}"
                 )
         if self.kind == "path" and value:
-            if not Path(value).is_file():
-                raise ContractError(f"{self.name}: there is no file {value!r}")
             # A chapter runs in a folder of its own, from where a relative path leads nowhere.
-            value = str(Path(value).absolute())
+            path = Path(value).expanduser().resolve()
+            if not path.is_file():
+                raise ContractError(f"{self.name}: there is no file {value!r}")
+            value = str(path)
         if self.choices and value not in self.choices:
             raise ContractError(f"{self.name}: {value!r} is not among: {self.allowed}")
         return value
 
 
-@dataclass(frozen=True)
-class Chapter:
-    """One declared chapter: its title, the data it reads, its cost, its parameters."""
+def parse_value(name: str, text: str, *, as_text: bool = False) -> Any:
+    """Read a value as YAML, with numbers such as 1e-3 and inf read as numbers.
 
-    id: str
-    title: str
-    data: tuple[str, ...]
-    seconds: Mapping[str, float]
-    parameters: Mapping[str, Parameter] = field(default_factory=dict)
-
-    def values(self, scale: str) -> dict[str, Any]:
-        """Every parameter's value at a scale."""
-        return {name: parameter.values[scale] for name, parameter in self.parameters.items()}
-
-    def resolve(self, scale: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-        """The values a run uses: the scale's, with the reader's own on top, each one checked."""
-        for name in overrides:
-            if name not in self.parameters:
-                raise ContractError(f"{self.id} has no parameter {name!r}{self._hint(name)}")
-        own = {name: self.parameters[name].check(value) for name, value in overrides.items()}
-        return self.values(scale) | own
-
-    def _hint(self, name: str) -> str:
-        if not self.parameters:
-            return "; it has none at all"
-        known = ", ".join(self.parameters)
-        return did_you_mean(name, self.parameters, f"; its parameters are: {known}")
-
-
-def parse_value(name: str, text: str) -> Any:
-    """Read a value as YAML, with numbers such as 1e-3 and inf read as what they plainly are.
+    With `as_text` every item stays text: a column may be called 2024, its values yes and no.
 
     >>> parse_value("epsilons", "[0.5, 1e-3, inf]")
     [0.5, 0.001, inf]
+    >>> parse_value("features", "[age, 2024, no]", as_text=True)
+    ['age', '2024', 'no']
     """
     import yaml
 
@@ -170,118 +145,20 @@ def parse_value(name: str, text: str) -> Any:
     Loader.add_implicit_resolver("!number", number, list("-+0123456789i"))
     Loader.add_constructor("!number", lambda loader, node: float(node.value))
     try:
-        return yaml.load(text, Loader)
+        value = yaml.load(text, yaml.BaseLoader if as_text else Loader)
+        return "" if value is None and as_text else value
     except (yaml.YAMLError, ValueError) as error:
-        # A ValueError is a date that is none, or a number of too many digits.
+        # A ValueError is an impossible date, or a number of too many digits.
         mark = getattr(error, "problem_mark", None)
         where = f" (line {mark.line + 1})" if mark and "\n" in text else ""
         what = getattr(error, "problem", None) or "it cannot be read"
         raise ContractError(f"{name} is not valid YAML: {what}{where}") from None
 
 
-def load_chapters(path: Path) -> dict[str, Chapter]:
-    """Read `chapters.yml`, refusing a declaration that is incomplete or contradicts itself."""
-    declared = parse_value(path.name, path.read_text(encoding="utf-8")) or {}
-    if not isinstance(declared, dict):
-        raise ContractError(f"{path.name} must map chapter ids to their declarations")
-    return {str(name): _chapter(str(name), entry) for name, entry in declared.items()}
-
-
-def find_chapter(chapters: Mapping[str, Chapter], name: str) -> Chapter:
-    """The chapter of that id, or a refusal that names the nearest one.
-
-    The number alone will do: `07` or `7` for `07_scatter_plots`.
-    """
-    if name in chapters:
-        return chapters[name]
-    numbered = [chapter for chapter in chapters if chapter.split("_")[0] == name.zfill(2)]
-    if len(numbered) == 1:
-        return chapters[numbered[0]]
-    hint = did_you_mean(name, chapters, "; `labelaudit chapters` lists them")
-    raise ContractError(f"there is no chapter {name!r}{hint}")
-
-
-def read_parameters_cell(source: Path) -> dict[str, Any]:
-    """The names and paper values assigned in a chapter's cell tagged `parameters`.
-
-    Only plain literals are allowed there, so that the values can be read without running
-    anything, and compared with the declaration.
-    """
-    import jupytext
-
-    notebook = jupytext.read(source)
-    cells = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
-    if len(cells) != 1:
-        raise ContractError(
-            f"{source.name} needs exactly one cell tagged parameters; it has {len(cells)}"
-        )
-    values: dict[str, Any] = {}
-    for statement in ast.parse(cells[0].source).body:
-        name, value = _assignment(statement, source.name)
-        if name in values:
-            raise ContractError(f"{source.name} assigns the parameter {name!r} twice")
-        values[name] = value
-    return values
-
-
-def check_source(chapter: Chapter, source: Path) -> None:
-    """Refuse a chapter that is not written, or whose parameters cell differs from its declaration.
-
-    Names must be the same, and the cell's values must be those declared for paper scale.
-    """
-    if not source.is_file():
-        raise ContractError(f"{chapter.id} is declared in chapters.yml, but {source} is absent")
-    cell = read_parameters_cell(source)
-    for name in sorted(set(chapter.parameters) ^ set(cell)):
-        has, lacks = (
-            ("chapters.yml", "the parameters cell")
-            if name in chapter.parameters
-            else ("the parameters cell", "chapters.yml")
-        )
-        raise ContractError(f"{chapter.id}: {has} has {name!r}, {lacks} does not")
-    for name, value in cell.items():
-        paper = chapter.parameters[name].values["paper"]
-        if chapter.parameters[name].check(value) != paper:
-            raise ContractError(
-                f"{chapter.id}: {name} is {value!r} in the parameters cell,"
-                f" but {paper!r} at paper scale in chapters.yml"
-            )
-
-
-def _assignment(statement: ast.stmt, where: str) -> tuple[str, Any]:
-    match statement:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            pass
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            pass
-        case _:
-            raise ContractError(
-                f"{where}: the parameters cell may hold only name = literal,"
-                f" not: {ast.unparse(statement).splitlines()[0]}"
-            )
-    try:
-        return name, ast.literal_eval(value)
-    except ValueError:
-        raise ContractError(
-            f"{where}: the parameter {name!r} is not a plain literal: {ast.unparse(value)}"
-        ) from None
-
-
-def _chapter(name: str, entry: Any) -> Chapter:
-    fields = {"title", "data", "seconds", "parameters"}
-    if not isinstance(entry, dict) or set(entry) != fields:
-        found = sorted(entry) if isinstance(entry, dict) else entry
-        raise ContractError(f"{name}: needs {sorted(fields)}, has {found}")
-    if set(entry["seconds"]) != set(SCALES):
-        raise ContractError(f"{name}: seconds needs one number for each of {', '.join(SCALES)}")
-    declared = entry["parameters"] or {}
-    parameters = {key: _parameter(name, key, value) for key, value in declared.items()}
-    return Chapter(name, entry["title"], tuple(entry["data"]), entry["seconds"], parameters)
-
-
-def _parameter(chapter: str, name: str, entry: Any) -> Parameter:
+def declared_parameter(chapter: str, name: str, entry: Any, paper: Any) -> Parameter:
+    """Check an entry of `chapters.yml`, and the value its chapter has at paper scale."""
     where = f"{chapter}: {name}"
-    needed, optional = {"type", "meaning", *SCALES}, {"range", "choices"}
+    needed, optional = {"type", "meaning", *DECLARED_SCALES}, {"range", "choices"}
     if not isinstance(entry, dict) or not needed <= set(entry) <= needed | optional:
         raise ContractError(f"{where}: needs {sorted(needed)}, may have {sorted(optional)}")
     low, high = entry.get("range", (-math.inf, math.inf))
@@ -297,10 +174,10 @@ def _parameter(chapter: str, name: str, entry: Any) -> Parameter:
     if draft.kind in ("integer", "number") and "range" not in entry:
         raise ContractError(f"{where}: a {draft.kind} needs a range")
     try:
-        values = {scale: draft.check(entry[scale]) for scale in SCALES}
+        values = {scale: draft.check(entry.get(scale, paper)) for scale in SCALES}
     except ContractError as error:
         raise ContractError(f"{chapter}: {error}") from None
-    return Parameter(name, entry["type"], entry["meaning"], values, low, high, choices)
+    return replace(draft, values=values)
 
 
 def _short(number: float) -> str:

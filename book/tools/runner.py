@@ -18,17 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import nbformat
 import papermill
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
 from book.tools.cache_key import data_read, ingredients, run_name
+from book.tools.chapters import Chapter, read_source
 from book.tools.checkout import Checkout, cancelled, waiting_lock
 from book.tools.kernel import FACTS, START_SECONDS, cancel_everything, started_kernel
 from book.tools.markdown import KERNEL
-from book.tools.parameters import Chapter, ContractError
+from book.tools.parameters import ContractError
 from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
 
@@ -140,7 +140,7 @@ def _run(
     files = folder / "files.partial"
     shutil.rmtree(files, ignore_errors=True)
     files.mkdir()
-    source = _prepared(jupytext.read(checkout.source(chapter.id)))
+    source = _prepared(read_source(checkout.source(chapter.id)))
     # Values that equal the paper's stay where the chapter's own cell shows them.
     injected = {
         name: value
