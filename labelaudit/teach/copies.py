@@ -58,7 +58,7 @@ def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
     given = parameter.values[scale]
     if parameter.name == "seed":
         return int(rng.integers(2**31))
-    pool = parameter.choices if parameter.name == "laws" else POOLS.get(parameter.name, ())
+    pool = parameter.choices if parameter.name == "priors" else POOLS.get(parameter.name, ())
     fitting = [value for value in pool if _allowed(parameter, value)]
     size = len(given) if isinstance(given, list) else 1
     if len(fitting) <= size or size > LONGEST_CHOICE:
