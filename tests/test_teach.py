@@ -226,7 +226,7 @@ def test_parameters_are_a_students_own_and_lasting():
     chapter = DECLARED["02_additive_advantage"]
     seats = [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
     assert seats == [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
-    assert len({(s["bag_size"], s["epsilon"], tuple(s["laws"])) for s in seats}) > 20
+    assert len({(s["bag_size"], s["epsilon"], tuple(s["priors"])) for s in seats}) > 20
     assert own_parameters(chapter, "laptop", "seat-1", 1) != seats[1]
     for values in seats:
         assert chapter.resolve("laptop", values) == values

@@ -53,7 +53,7 @@ LONGEST_CHOICE = 4
 def own_parameters(chapter: Chapter, scale: str, student: str, seed: int) -> dict[str, Any]:
     """The parameters of one student's copy: the same for the same student, chapter and seed.
 
-    Law, bag size and epsilon are drawn from small pools, the page's seed from everything; what is
+    Priors, bag size and epsilon are drawn from small pools, the page's seed from everything; what is
     left is as at the scale.
     """
     text = json.dumps([seed, chapter.id, student])
@@ -66,7 +66,7 @@ def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
     given = parameter.values[scale]
     if parameter.name == "seed":
         return int(rng.integers(2**31))
-    pool = parameter.choices if parameter.name == "laws" else POOLS.get(parameter.name, ())
+    pool = parameter.choices if parameter.name == "priors" else POOLS.get(parameter.name, ())
     fitting = [value for value in pool if _allowed(parameter, value)]
     size = len(given) if isinstance(given, list) else 1
     if len(fitting) <= size or size > LONGEST_CHOICE:
