@@ -1,7 +1,7 @@
 """Self-checks for the book's exercises.
 
-`check` says whether an answer is right; where it is not, it gives a hint. It tests a property of the
-answer with numbers computed anew, so every method that leads to the answer counts.
+`check` says whether an answer is right; where it is not, it gives a hint. It tests a property of
+the answer with numbers computed anew, so every method that leads to the answer counts.
 
 >>> check("ex-setting-two", [0.2, 0.8])
 ex-setting-two: right
