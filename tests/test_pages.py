@@ -22,6 +22,8 @@ PAPER = {"width": 665, "height": 900}
 CONTENTS = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
 # Pages that Sphinx adds. They have no article.
 ADDED = ["genindex", "search"]
+# The report that chapter 14 offers, a page in the folder of downloads.
+REPORT = "report"
 WRITTEN = [
     CONTENTS["root"],
     *(page["file"] for part in CONTENTS["parts"] for page in part["chapters"]),
@@ -36,6 +38,36 @@ STRANDED = """() => [...document.querySelectorAll("article span.math")].filter(f
   const box = range.getBoundingClientRect();
   return box.width > 0 && box.left < formula.getBoundingClientRect().left;
 }).map(formula => formula.nextSibling.data.slice(0, 20))"""
+# Mark two texts of each style: colour, size and weight, and all that lies behind the text.
+EVERY_STYLE = """() => {
+  const behind = new Map([[null, ""]]), marked = new Map();
+  const ground = (element) => {
+    if (!behind.has(element)) {
+      const { backgroundColor, backgroundImage, opacity } = getComputedStyle(element);
+      const above = ground(element.parentElement);
+      const clear = backgroundColor === "rgba(0, 0, 0, 0)" && backgroundImage === "none";
+      behind.set(element, clear && opacity === "1"
+        ? above : `${above} ${backgroundColor} ${backgroundImage} ${opacity}`);
+    }
+    return behind.get(element);
+  };
+  for (const element of document.body.querySelectorAll(":not(svg *)")) {
+    element.removeAttribute("data-contrast");
+    const texts = [...element.childNodes].some(
+      (node) => node.nodeType === Node.TEXT_NODE && node.data.trim());
+    if (!texts || !element.checkVisibility()) continue;
+    const { color, fontSize, fontWeight } = getComputedStyle(element);
+    const style = [color, fontSize, fontWeight, ground(element)].join();
+    marked.set(style, (marked.get(style) ?? 0) + 1);
+    if (marked.get(style) <= 2) element.setAttribute("data-contrast", "");
+  }
+}"""
+# Of the rules that axe runs unasked, two depend on colours.
+AXE = """(coloursOnly) => {
+  axe.configure({ rules: [{ id: "color-contrast", selector: "[data-contrast]" }] });
+  const only = coloursOnly ? { runOnly: ["color-contrast", "link-in-text-block"] } : {};
+  return axe.run(document, { ...only, resultTypes: ["violations"] });
+}"""
 PRINTED = """(width) => {
   const article = document.querySelector(".bd-article");
   const visible = (element) =>
@@ -119,11 +151,16 @@ def switch(page, size, **media):
     )
 
 
-def violations(page):
-    """Serious and critical violations: the rule, how many elements, and the first of them."""
+def violations(page, *, colours_only=False):
+    """Serious and critical violations: the rule, how many elements, and the first of them.
+
+    The contrast of a text follows from its style, so it is computed for two texts of each style.
+    For every text of a long page it would take five times as long as all other rules together.
+    """
     if not page.evaluate("() => Boolean(window.axe)"):
         page.evaluate(files(axe).joinpath("axe.min.js").read_text(encoding="utf-8"))
-    rules = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    page.evaluate(EVERY_STYLE)
+    rules = page.evaluate(AXE, colours_only)["violations"]
     return [
         (rule["id"], len(rule["nodes"]), rule["nodes"][0]["html"][:200])
         for rule in rules
@@ -147,7 +184,8 @@ def faults(page, *, article=True):
         broken |= not_shown(page)
         broken["violations, light"] = violations(page)
         switch(page, DESKTOP, color_scheme="dark")
-        broken["violations, dark"] = violations(page)
+        broken["violations, dark"] = violations(page, colours_only=True)
+        broken["in one theme only"] = page.locator(".only-dark, .only-light").count()
         switch(page, DESKTOP, color_scheme="light")
     settled(page)
     switch(page, PHONE, color_scheme="light")
@@ -158,9 +196,17 @@ def faults(page, *, article=True):
     return {rule: what for rule, what in broken.items() if what}
 
 
-@pytest.mark.parametrize("name", [*WRITTEN, *ADDED])
-def test_a_page_in_both_themes_on_a_phone_and_on_paper(open_page, name):
-    page = open_page(f"{name}.html")
+def address(site, name):
+    """The file of a page, below the site."""
+    if name != REPORT:
+        return f"{name}.html"
+    (path,) = site.glob(f"_downloads/*/{REPORT}.html")
+    return path.relative_to(site).as_posix()
+
+
+@pytest.mark.parametrize("name", [*WRITTEN, *ADDED, REPORT])
+def test_a_page_in_both_themes_on_a_phone_and_on_paper(open_page, site, name):
+    page = open_page(address(site, name))
     assert faults(page, article=name in WRITTEN) == {}
     if name in WRITTEN:
         assert page.locator("html").get_attribute("data-theme") == "dark"
@@ -172,14 +218,15 @@ def test_every_page_is_visited(site):
     pages = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
     # The front address only leads on to the landing page.
     own = {page for page in pages if not page.startswith("_static/")} - {"index.html"}
-    assert own == {f"{name}.html" for name in [*WRITTEN, *ADDED]}
+    assert own == {address(site, name) for name in [*WRITTEN, *ADDED, REPORT]}
 
 
 def test_a_page_with_faults_is_seen_through(browser, tmp_path):
     faulty = tmp_path / "faulty.html"
     faulty.write_text(
         "<html lang=en><title>t</title><main><h1>t</h1><article class=bd-article>"
-        "<span class=math></span><mjx-merror></mjx-merror><img src=x.png>"
+        "<span class=math></span><mjx-merror></mjx-merror><img class=only-dark src=x.png>"
+        "<p style='color: #aaa; background: #fff'>faint</p>"
         "<p style='width: 900px; background: black; color: white'>wide</p><button>b</button>"
         "<div class=solution><p hidden>folded</p></div>"
         "<details class=hide><summary>code</summary></details>"
@@ -189,11 +236,18 @@ def test_a_page_with_faults_is_seen_through(browser, tmp_path):
     page.goto(faulty.as_uri())
     seen = faults(page)
     page.close()
-    assert [rule for rule, *_ in seen["violations, light"]] == ["image-alt"]
+    assert [rule for rule, *_ in seen["violations, light"]] == ["color-contrast", "image-alt"]
+    assert [rule for rule, *_ in seen["violations, dark"]] == ["color-contrast"]
     assert seen["formulas not set"] == seen["formulas with an error"] == 1
     assert set(seen) == {
         *("formulas not set", "formulas with an error", "pictures without pixels"),
-        *("violations, light", "violations, dark", "wider than a phone", "wider than paper"),
+        *(
+            "violations, light",
+            "violations, dark",
+            "in one theme only",
+            "wider than a phone",
+            "wider than paper",
+        ),
         *("to click on paper", "dark on paper", "folded on paper", "folded code on paper"),
         "open solutions announced on paper",
     }
