@@ -23,9 +23,10 @@ import numpy as np
 import pandas as pd
 from conftest import ROOT
 
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import ContractError, load_chapters
-from labelaudit.book.runner import Execution, execute
+from book.tools.chapters import load_chapters
+from book.tools.checkout import Checkout
+from book.tools.parameters import ContractError
+from book.tools.runner import Execution, execute
 from labelaudit.command_line import CommandError
 
 CHECKOUT = Checkout(ROOT)

@@ -18,9 +18,8 @@ import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
 
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.commands import read_overrides
-from labelaudit.book.contract import find_chapter, load_chapters
+from book.tools.chapters import find_chapter, load_chapters
+from book.tools.checkout import Checkout
 
 PAGES = ["README.md", "book/rerun.md", "book/teach.md"]
 CALL = "import sys; from labelaudit.cli import main; sys.exit(main())"
@@ -150,8 +149,8 @@ def stand_in(folder):
 
 def test_the_command_judges_a_name_and_make_what_is_no_pair(tmp_path):
     words = ["make", "chapter", "C=07", f"VENV={stand_in(tmp_path)}"]
-    handed = finished([*words, "P=Seed=3 laws=[*]"], os.environ).splitlines()
-    assert handed[-6:] == ["-p", "Seed", "3", "-p", "laws", "[*]"]
+    handed = finished([*words, "P=Seed=3 priors=[*]"], os.environ).splitlines()
+    assert handed[-6:] == ["-p", "Seed", "3", "-p", "priors", "[*]"]
     spaced = subprocess.run(
         [*words, "P=bag_sizes=[4, 16]"], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -170,7 +169,7 @@ def assert_accepted(words, folder, monkeypatch):
     parsed = build_parser("run").parse_args(words)
     chapter = find_chapter(load_chapters(Checkout(ROOT).chapters_file), parsed.chapter)
     monkeypatch.chdir(folder)
-    resolved = chapter.resolve(parsed.scale, read_overrides(chapter, parsed.parameter))
+    resolved = chapter.resolve(parsed.scale, chapter.read(parsed.parameter))
     assert set(resolved) == set(chapter.parameters)
 
 

@@ -17,17 +17,21 @@ import numpy as np
 import papermill
 import pytest
 from conftest import ROOT
+from reading_time import read_source
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
+from book.tools.class_copies import (
+    file_name,
+    key_copy,
+    own_parameters,
+    read_list,
+    student_copy,
+)
+from book.tools.kernel import START_SECONDS
+from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, macros
 from labelaudit import cli
-from labelaudit.book.hosted import extras
-from labelaudit.book.kernel import START_SECONDS
-from labelaudit.book.plain import FORMULA, Plain, for_jupyter, macros
-from labelaudit.book.reading import read_source
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check
-from labelaudit.teach.command import file_name, read_list
-from labelaudit.teach.copies import key_copy, own_parameters, student_copy
 from labelaudit.teach.exercises import EXERCISES
 
 CHECKS = {
@@ -257,7 +261,7 @@ def test_parameters_are_a_students_own_and_lasting():
     chapter = DECLARED["02_additive_advantage"]
     seats = [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
     assert seats == [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
-    assert len({(s["bag_size"], s["epsilon"], tuple(s["laws"])) for s in seats}) > 20
+    assert len({(s["bag_size"], s["epsilon"], tuple(s["priors"])) for s in seats}) > 20
     assert own_parameters(chapter, "laptop", "seat-1", 1) != seats[1]
     for values in seats:
         assert chapter.resolve("laptop", values) == values
@@ -331,7 +335,7 @@ def test_an_interrupted_class_goes_on_with_its_own_seed_only(tmp_path, capsys, m
 
     arguments = ["teach", "01_setting", "--seats", "1", "--out", str(tmp_path / "c")]
     with monkeypatch.context() as patched:
-        patched.setattr("labelaudit.teach.copies.key_copy", interrupted)
+        patched.setattr("book.tools.class_copies.key_copy", interrupted)
         assert cli.main([*arguments, "--seed", "4"]) == 130
     assert [path.name for path in (tmp_path / "c").rglob("*.ipynb")] == ["seat-01.ipynb"]
     assert cli.main([*arguments, "--seed", "5"]) == 2

@@ -6,6 +6,7 @@ the advantage over an attacker who sees this model's score.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -146,3 +147,38 @@ def law_of(name: str, *, train_rows: int, seed: int) -> tuple[Beta | TwoPoint | 
     data = load_or_standin(name, train_rows=train_rows)
     law = estimated_law(data, Boosting(), np.random.default_rng(seed))
     return law, f"{name}, estimated" + " on a simulated stand-in" * data.simulated
+
+
+@dataclass(frozen=True)
+class ChapterPriors:
+    """Prior distributions by name, in the order given, and where each of them is from."""
+
+    priors: dict[str, Beta | TwoPoint | Empirical]
+    sources: dict[str, str]
+
+    @property
+    def titles(self) -> dict[str, str]:
+        """The sources in lines short enough for the title of a panel."""
+        return {
+            name: source.replace(", ", "\n").replace("estimated on a ", "")
+            for name, source in self.sources.items()
+        }
+
+    @property
+    def caption(self) -> str:
+        """The sources in one line."""
+        return "; ".join(self.sources.values())
+
+
+def chapter_priors(names: Iterable[str], *, train_rows: int, seed: int) -> ChapterPriors:
+    r"""The distributions that a chapter's parameter names, each of them once.
+
+    >>> chosen = chapter_priors(["uniform", "uniform"], train_rows=0, seed=0)
+    >>> chosen.priors, chosen.titles
+    ({'uniform': Beta(a=1.0, b=1.0)}, {'uniform': 'uniform\nsimulated'})
+    """
+    chosen = {name: law_of(name, train_rows=train_rows, seed=seed) for name in dict.fromkeys(names)}
+    return ChapterPriors(
+        {name: prior for name, (prior, _) in chosen.items()},
+        {name: source for name, (_, source) in chosen.items()},
+    )
