@@ -18,10 +18,19 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
+# In seconds. Whoever asks for the site first runs every chapter, on a machine that may be busy.
+SITE_TIMEOUT = 1500
 SOURCES = (
     *("_config.yml", "_toc.yml", "book", "labelaudit", "notebooks", "results"),
     *("pyproject.toml", "requirements.lock"),
 )
+
+
+def pytest_collection_modifyitems(items):
+    """Give tests of the site the time that building it takes."""
+    for item in items:
+        if "site" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(SITE_TIMEOUT))
 
 
 @pytest.fixture(scope="session")
@@ -38,6 +47,8 @@ def site():
     (ROOT / "_build" / "executed").mkdir(exist_ok=True)
     links = {name: Path("..", "..", name) for name in SOURCES}
     for name, target in (links | {"_build/executed": Path("..", "..", "executed")}).items():
+        if (checkout / name).is_dir() and not (checkout / name).is_symlink():
+            shutil.rmtree(checkout / name, ignore_errors=True)
         with contextlib.suppress(FileExistsError):
             (checkout / name).symlink_to(target)
     call = "import sys; from labelaudit.cli import main; sys.exit(main())"
