@@ -22,13 +22,16 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock
+.PHONY: help test test-all book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: $(STAMP)  ## run the tests and doctests (T="..." passes arguments to pytest)
-	$(BIN)/python -m pytest -n auto --dist worksteal $(T)
+test: $(STAMP)  ## run the tests and doctests, but for long trials (T="..." passes arguments to pytest)
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(T)
+
+test-all: $(STAMP)  ## run all tests: those of `make test` and the long trials
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(T)
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
 	$(BIN)/labelaudit book --scale $(SCALE)

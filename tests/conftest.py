@@ -1,5 +1,6 @@
 """Fixtures that several test files share."""
 
+import contextlib
 import shutil
 import signal
 import subprocess
@@ -17,10 +18,19 @@ if (
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parent.parent
+# In seconds. Whoever asks for the site first runs every chapter, on a machine that may be busy.
+SITE_TIMEOUT = 1500
 SOURCES = (
     *("_config.yml", "_toc.yml", "book", "labelaudit", "notebooks", "results"),
     *("pyproject.toml", "requirements.lock"),
 )
+
+
+def pytest_collection_modifyitems(items):
+    """Give tests of the site the time that building it takes."""
+    for item in items:
+        if "site" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.timeout(SITE_TIMEOUT))
 
 
 @pytest.fixture(scope="session")
@@ -28,15 +38,19 @@ def site():
     """The folder of the book's pages, built at smoke scale.
 
     They are built in a checkout made of links, so that the pages somebody reads in `_build/html`
-    stay as they are. The folder is kept: the next run of the tests builds only what changed, and
-    parallel workers wait for one another inside the command.
+    stay as they are. It shares the folder of executions with this checkout, from which the tests of
+    chapters read: each chapter runs once. The folder is kept, so the next run of the tests builds
+    only what changed. Parallel workers wait for one another inside the command.
     """
     checkout = ROOT / "_build" / "smoke"
-    checkout.mkdir(parents=True, exist_ok=True)
-    for name in SOURCES:
-        if not (checkout / name).exists():
-            (checkout / name).unlink(missing_ok=True)
-            (checkout / name).symlink_to(Path("..", "..", name))
+    (checkout / "_build").mkdir(parents=True, exist_ok=True)
+    (ROOT / "_build" / "executed").mkdir(exist_ok=True)
+    links = {name: Path("..", "..", name) for name in SOURCES}
+    for name, target in (links | {"_build/executed": Path("..", "..", "executed")}).items():
+        if (checkout / name).is_dir() and not (checkout / name).is_symlink():
+            shutil.rmtree(checkout / name, ignore_errors=True)
+        with contextlib.suppress(FileExistsError):
+            (checkout / name).symlink_to(target)
     call = "import sys; from labelaudit.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", call, "book", "--scale", "smoke"]
     built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Chapter 10 at smoke scale: its frame, its tables, and that its prose follows from them."""
+"""Chapter 10 at smoke scale: its tables, and that its prose follows from them."""
 
 import re
 from functools import partial
@@ -18,22 +18,6 @@ def glued():
 
 def table(name):
     return smoke.table(executed(), name)
-
-
-def test_the_frame_is_complete():
-    smoke.assert_framed(source())
-    assert len(smoke.folded_exercises(source())) >= 3
-
-
-def test_every_number_in_the_prose_and_every_download_was_made():
-    names = set(re.findall(r"\{glue:text\}`([\w-]+)", source()))
-    assert names
-    assert names <= glued().keys()
-    files = re.findall(rf"\{{download\}}`[^<]*<{CHAPTER}/([\w.]+)>`", source())
-    figures = len(re.findall(r"^  figure:$", source(), re.MULTILINE))
-    assert len(files) >= figures
-    for name in files:
-        assert len(table(name)), name
 
 
 def test_warnings_are_those_of_the_table():

@@ -3,8 +3,11 @@
 import csv
 import inspect
 import itertools
+import json
 import math
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,9 +19,8 @@ import pytest
 from conftest import ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import read_source
+from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
-from book.tools.chapters import load_chapters
-from book.tools.checkout import Checkout
 from book.tools.class_copies import (
     file_name,
     key_copy,
@@ -28,17 +30,12 @@ from book.tools.class_copies import (
 )
 from book.tools.kernel import START_SECONDS
 from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, install_code, macros
-from book.tools.runner import execute
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check
 from labelaudit.teach.exercises import all_exercises
 
-CHECKOUT = Checkout(ROOT)
 EXERCISES = all_exercises()
-DECLARED = load_chapters(CHECKOUT.chapters_file)
-# Chapters are numbered; the ledger, the errata and the page on data have no exercises.
-CHAPTERS = sorted(name for name in DECLARED if name[:2].isdigit())
 CHECKS = {
     label: (chapter, name)
     for chapter in CHAPTERS
@@ -78,15 +75,53 @@ def test_checks_and_exercises_are_the_same_set():
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_chapters_own_solutions_are_right(chapter):
-    declared = DECLARED[chapter]
-    ran = execute(CHECKOUT, declared, declared.values("smoke"), scale="smoke")
-    shown = printed(ran.notebook)
+    shown = printed(executed(chapter).notebook)
     for label, (home, _) in CHECKS.items():
         if home == chapter:
             assert f"{label}: right" in shown
 
 
+def undefined_names(folder):
+    """Names that the notebooks of a folder use and never bind, by notebook."""
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821"]
+    command += ["--output-format", "json", str(folder)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    names = [
+        (Path(fault["filename"]).stem, re.search("`(.+)`", fault["message"])[1])
+        for fault in json.loads(found.stdout)
+    ]
+    return sorted(names)
+
+
+def test_student_copies_use_no_name_of_a_solution(tmp_path):
+    """A copy without its solutions runs to the end, as far as names decide."""
+    for chapter in CHAPTERS:
+        nbformat.write(copied(chapter), tmp_path / f"{chapter}.ipynb")
+    assert undefined_names(tmp_path) == []
+
+
+def test_a_name_that_only_a_solution_binds_is_seen(tmp_path):
+    notebook = source("01_setting")
+    solution = next(cell for cell in notebook.cells if "two_posteriors =" in cell.source)
+    solution.source += "\nonly_in_the_solution = 1"
+    notebook.cells.append(nbformat.v4.new_code_cell("only_in_the_solution + 1"))
+    nbformat.write(
+        for_jupyter(student_copy(notebook, {}, "a title"), CHECKOUT), tmp_path / "a.ipynb"
+    )
+    assert ("a", "only_in_the_solution") in undefined_names(tmp_path)
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_student_copy_waits_for_every_answer(chapter):
+    cells = [cell.source for cell in copied(chapter).cells if cell.cell_type == "code"]
+    for home, name in CHECKS.values():
+        if home == chapter:
+            blank = cells.index(f"{name} = ...  # your answer")
+            assert f", {name}" in cells[blank + 1] and "check(" in cells[blank + 1]
+
+
+# One chapter of theory, one that trains, one with files of its own.
+@pytest.mark.parametrize("chapter", ["02_additive_advantage", "09_learning", "14_audit"])
 def test_a_student_copy_runs_and_waits_for_answers(chapter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     copy = copied(chapter)
@@ -477,8 +512,7 @@ def test_no_package_of_a_strangers_is_installed():
 
 @pytest.mark.parametrize("chapter", sorted(DECLARED))
 def test_a_notebook_asks_for_torch_only_where_it_trains(chapter):
-    declared = DECLARED[chapter]
-    ran = execute(CHECKOUT, declared, declared.values("smoke"), scale="smoke")
+    ran = executed(chapter)
     used = {version.split()[0] for version in ran.facts["versions"]}
     assert "train" in extras(ran.notebook) or used.isdisjoint({"torch", "scikit-learn"})
 

@@ -1,79 +1,19 @@
-"""Chapters 03 to 05 at smoke scale: their frame, their figures, and the numbers they print."""
+"""Chapters 03 to 05 at smoke scale: the numbers they print."""
 
 import math
-import re
 
-import jupytext
 import numpy as np
 import pandas as pd
 import pytest
 import smoke
-from smoke import CHECKOUT, assert_framed, executed, folded_exercises, text
+from smoke import executed
 
 import labelaudit as la
 from labelaudit import bounds
 
-CHAPTERS = ("03_label_aggregation", "04_randomized_response", "05_multiplicative_advantage")
-
-
-def outputs(chapter):
-    return smoke.outputs(smoke.executed(chapter))
-
 
 def glued(chapter):
     return smoke.glued(smoke.executed(chapter))
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_frame_is_complete(chapter):
-    source = text(chapter)
-    assert_framed(source)
-    assert source.count("*What would falsify it:*") >= 4
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_exercises_have_folded_solutions_of_each_kind(chapter):
-    exercises = folded_exercises(text(chapter))
-    assert [name.rsplit("-", 1)[1] for name in exercises] == ["prove", "compute", "explain"]
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_cells_are_short(chapter):
-    hidden = {"hide-input", "remove-input", "remove-cell"}
-    cells = jupytext.read(CHECKOUT.source(chapter)).cells
-    shown = [
-        len(cell.source.splitlines())
-        for cell in cells
-        if cell.cell_type == "code" and not set(cell.metadata.get("tags", [])) & hidden
-    ]
-    assert np.quantile(shown, 0.9) < 14
-    assert np.median(shown) <= 7
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_figures_are_captioned_described_and_say_what_is_simulated(chapter):
-    figures = [
-        cell.metadata["mystnb"]
-        for cell, output in outputs(chapter)
-        if "image/svg+xml" in output.get("data", {})
-    ]
-    assert len(figures) >= 4
-    for settings in figures:
-        caption = " ".join(settings["figure"]["caption"].split())
-        assert settings["figure"]["name"].startswith("fig-")
-        assert "simulated" in caption or "no simulation" in caption
-        assert len(settings["image"]["alt"]) > 60 and settings["image"]["alt"].endswith(".")
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_quoted_number_is_computed(chapter):
-    quoted = set(re.findall(r"\{glue:text\}`([\w-]+)", text(chapter)))
-    assert quoted <= set(glued(chapter))
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_nothing_is_written_to_the_error_stream(chapter):
-    assert not [output for _, output in outputs(chapter) if output.get("name") == "stderr"]
 
 
 def test_no_bound_of_chapter_three_is_crossed():
