@@ -1,4 +1,4 @@
-"""Draw the figure of the landing page and the README: one law, one question, two answers.
+"""Draw the figure of the landing page and the README: one distribution, one question, two answers.
 
 Run by `make figure`. The result is committed, so that the README shows it, and a test draws it
 again and compares. Everything on it is computed with the package's public functions: exact over
@@ -31,8 +31,8 @@ MECHANISMS = (
 class Answer:
     """What one mechanism does to the attacker.
 
-    `accuracy` is the share of right guesses; `moved` the share of people, and releases, whose
-    log-odds move by more than each of `SHIFTS`; `certain` the share moved without end.
+    `accuracy` is the fraction of right guesses; `moved` the fraction of people, and releases, whose
+    log-odds move by more than each of `SHIFTS`; `certain` the fraction moved without end.
     """
 
     accuracy: float
@@ -91,7 +91,7 @@ def draw_accuracy(axes, blind: float, found: dict[str, Answer]) -> None:
 
 
 def draw_shifts(axes, found: dict[str, Answer]) -> None:
-    """The share of people moved by more than t; what never comes down is certainty."""
+    """The fraction of people moved by more than t; what never comes down is certainty."""
     for mechanism in MECHANISMS:
         one = look(mechanism)
         line = {"color": one.colour, "linestyle": one.dashes, "linewidth": 2.2}
@@ -105,7 +105,7 @@ def draw_shifts(axes, found: dict[str, Answer]) -> None:
         color=look(MECHANISMS[1]).colour,
     )
     axes.set(xlim=(0, SHIFTS[-1]), ylim=(0, 1.03), xlabel="shift t of the log-odds")
-    axes.set(ylabel="share moved by more than t")
+    axes.set(ylabel="fraction moved by more than t")
     axes.set_title("Person by person: how far a belief moves")
     axes.legend(frameon=False, loc="lower right", handlelength=3)
 

@@ -36,7 +36,7 @@ def test_attacking_agrees_with_the_formula():
     execution = executed("02_additive_advantage")
     results = table(execution, "bag_size.csv")
     drawn = results[results["mechanism"] != "RR"]
-    level = results[results["mechanism"] == "RR"].set_index("law")["exact"]
+    level = results[results["mechanism"] == "RR"].set_index("distribution")["exact"]
     allowance = 4 * drawn["standard error"] + 1e-3
     assert ((drawn["exact"] - drawn["counted"]).abs() <= allowance).all()
     # Of uniform priors, the mean of (min(eta, 1 - eta) - flip)^+ is (1/2 - flip)^2.

@@ -523,7 +523,7 @@ def test_the_table_holds_both_figures_even_without_an_atom():
     """The second figure falls back on fair coins; their numbers must be in the table as well."""
     other = executed(priors=("beta-2-5",), bag_sizes=(2, 9), runs=100)
     table = smoke.table(other, "reach.csv")
-    assert sorted(set(table["law"])) == ["beta-2-5", "constant-0.5"]
+    assert sorted(set(table["distribution"])) == ["beta-2-5", "constant-0.5"]
     assert len(table) == 4
 
 

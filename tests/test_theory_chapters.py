@@ -49,7 +49,7 @@ def test_the_numbers_of_chapter_five():
     folder = executed("05_multiplicative_advantage").folder / "files"
     table = pd.read_csv(folder / "percentiles.csv")
     assert (table["LLP+Geom"] <= 1 + 1e-12).all()
-    exact = table[(table["law"] == "uniform") & (table["k"] <= 2)]
+    exact = table[(table["distribution"] == "uniform") & (table["k"] <= 2)]
     assert np.isinf(exact["LLP"]).all()
     ceiling = pd.read_csv(folder / "ceiling.csv").set_index("mechanism")["shift"]
     assert list(ceiling["LLP"].iloc[[0, -1]]) == [-math.inf, math.inf]

@@ -41,15 +41,15 @@ def known_mate(answer: Any) -> None:
 
 @exercise("ex-setting-own")
 def own_bag(answer: Any, *, bag_size: int, epsilon: float) -> None:
-    """Chance that LLP reveals a bag of equal priors 0.1, and the ceiling under LLP+Geom."""
+    """Probability that LLP reveals a bag of equal priors 0.1, and the ceiling under LLP+Geom."""
     revealed, largest = numbers(answer, 2)
     require(
         not close(revealed, 0.9**bag_size) or close(0.1**bag_size, 0),
-        "A share of 1 reveals everybody just as a share of 0 does.",
+        "A fraction of 1 reveals everybody just as a fraction of 0 does.",
     )
     require(
         close(revealed, equal_labels(0.1, bag_size)),
-        "Everybody is revealed when all labels are 0 or all are 1; each has a product as chance.",
+        "Everybody is revealed when all labels are 0 or all are 1; each has a product as probability.",
     )
     odds = 0.1 / 0.9 * math.exp(epsilon)
     require(
@@ -83,9 +83,9 @@ def coin(answer: Any) -> None:
     values = numbers(answer, 3)
     for size, value in zip((2, 3, 4), values, strict=True):
         count = np.arange(size + 1)
-        share = count / size
-        left = (stats.binom.pmf(count, size, 0.5) * np.minimum(share, 1 - share)).sum()
+        fraction = count / size
+        left = (stats.binom.pmf(count, size, 0.5) * np.minimum(fraction, 1 - fraction)).sum()
         require(
             close(value, 0.5 - left),
-            f"At k = {size}: the posterior is the share. Average min(share, 1 - share).",
+            f"At k = {size}: the posterior is the fraction. Average min(fraction, 1 - fraction).",
         )

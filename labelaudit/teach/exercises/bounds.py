@@ -47,7 +47,7 @@ def when_it_starts(answer: Any, *, epsilon: float) -> None:
     threshold, advantage, least = numbers(answer, 3)
     require(
         close(flip(threshold), 0.05),
-        "It starts where the chance of a flip equals the prior.",
+        "It starts where the probability of a flip equals the prior.",
     )
     require(
         close(advantage, 0.05 - 1 / (1 + 19**2)),
@@ -55,7 +55,7 @@ def when_it_starts(answer: Any, *, epsilon: float) -> None:
     )
     require(
         close(least, flip(epsilon)),
-        "On this page a prior is touched as soon as it exceeds the chance of a flip.",
+        "On this page a prior is touched as soon as it exceeds the probability of a flip.",
     )
 
 
@@ -86,13 +86,13 @@ def enough_for_two_priors(answer: Any) -> None:
     def exact(k: int) -> float:
         """Sum over how many of the others have the prior 0.6; by symmetry one's own is 0.4."""
         right, high = 0.0, np.arange(k)
-        chances = stats.binom.pmf(high, k - 1, 0.5)
-        for j in high[chances > 1e-9]:
+        probabilities = stats.binom.pmf(high, k - 1, 0.5)
+        for j in high[probabilities > 1e-9]:
             ones = stats.binom.pmf(np.arange(j + 1), j, 0.6)
-            law = np.convolve(ones, stats.binom.pmf(np.arange(k - j), k - 1 - j, 0.4))
-            best = np.maximum(0.4 * np.append(0, law), 0.6 * np.append(law, 0))
-            right += chances[j] * best.sum()
-        return right - 0.6 * float(chances[chances > 1e-9].sum())
+            distribution = np.convolve(ones, stats.binom.pmf(np.arange(k - j), k - 1 - j, 0.4))
+            best = np.maximum(0.4 * np.append(0, distribution), 0.6 * np.append(distribution, 0))
+            right += probabilities[j] * best.sum()
+        return right - 0.6 * float(probabilities[probabilities > 1e-9].sum())
 
     curves: dict[str, Callable[[int], float]] = {
         "exact": exact,

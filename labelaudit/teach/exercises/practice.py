@@ -16,24 +16,24 @@ from labelaudit.teach.exercises.tools import close, exercise, flip, numbers, req
 
 @exercise("ex-learning-compute")
 def loss_without_minimum(answer: Any) -> None:
-    """The chance that 30 noisy targets average at most 0, and when it stays below 0.001."""
-    chance, number = numbers(answer, 2)
+    """The probability that 30 noisy targets average at most 0, and when it stays below 0.001."""
+    probability, number = numbers(answer, 2)
     wrong = flip(1.0)
 
     def no_minimum(people: int) -> float:
         ones = np.arange(people + 1)
         targets = (ones / people - wrong) / (1 - 2 * wrong)
-        law = stats.binom.pmf(ones, people, 0.2 * (1 - wrong) + 0.8 * wrong)
-        return float(law[targets <= 0].sum())
+        distribution = stats.binom.pmf(ones, people, 0.2 * (1 - wrong) + 0.8 * wrong)
+        return float(distribution[targets <= 0].sum())
 
     require(
-        close(chance, no_minimum(30)),
-        "The mean target is not above 0 when the share of released ones is at most pi.",
+        close(probability, no_minimum(30)),
+        "The mean target is not above 0 when the fraction of released ones is at most pi.",
     )
     people = whole(number)
     above = [size for size in range(1, 1000) if no_minimum(size) >= 1e-3]
-    require(people > above[-1], "At some larger number of people the chance is above 0.001 again.")
-    require(people == above[-1] + 1, "From a smaller number on the chance stays below 0.001.")
+    require(people > above[-1], "At some larger number of people the probability is above 0.001 again.")
+    require(people == above[-1] + 1, "From a smaller number on the probability stays below 0.001.")
 
 
 @exercise("ex-higgs-sure")
@@ -46,22 +46,22 @@ def calibrated_and_sure(answer: Any, *, eta: Any, epsilon: float) -> None:
         gain = np.maximum(wrong - flip(epsilon), 0).mean()
         require(
             close(value, gain, 1e-5),
-            f"The {name} one: average what min(eta, 1 - eta) exceeds the chance of a flip by.",
+            f"The {name} one: average what min(eta, 1 - eta) exceeds the probability of a flip by.",
         )
 
 
 @exercise("ex-kdd-compute")
 def tail_pays(answer: Any, *, eta: Any) -> None:
-    """The share of the advantage at epsilon 1 that the largest tenth of contributions makes."""
-    share = float(numbers(answer))
-    require(0 <= share <= 1, f"A share lies between 0 and 1; {share:g} does not.")
+    """The fraction of the advantage at epsilon 1 that the largest tenth of contributions makes."""
+    fraction = float(numbers(answer))
+    require(0 <= fraction <= 1, f"A fraction lies between 0 and 1; {fraction:g} does not.")
     closeness = np.minimum(eta, 1 - np.asarray(eta))
     gains = sorted(float(gain) for gain in closeness - flip(1.0) if gain > 0)
     total, largest = math.fsum(gains), gains[::-1]
     tenth = len(gains) / 10
     allowed = [math.fsum(largest[:n]) / total for n in (math.floor(tenth), math.ceil(tenth)) if n]
     require(
-        any(close(share, one) for one in (allowed if total else [0.0])),
+        any(close(fraction, one) for one in (allowed if total else [0.0])),
         "Sort the contributions above zero, and divide the sum of the first tenth by the sum.",
     )
 
@@ -70,7 +70,7 @@ def tail_pays(answer: Any, *, eta: Any) -> None:
 def best_of_nine(answer: Any) -> None:
     """How much the largest of nine standard normal numbers exceeds that of eight, on average."""
     number = float(numbers(answer))
-    # Means of two laws differ by the area between their distribution functions.
+    # Means of two distributions differ by the area between their distribution functions.
     z = np.linspace(-10, 10, 20_001)
     gain = float((stats.norm.cdf(z) ** 8 - stats.norm.cdf(z) ** 9).sum() / 1000)
     require(number > 0, "The best of more rates lies higher, so the answer is above 0.")
@@ -86,8 +86,8 @@ def enough_trials(answer: Any) -> None:
 
     def sees(trials: int) -> bool:
         threshold = stats.t(trials - 1).ppf(0.975)
-        law = stats.nct(trials - 1, 0.5 * math.sqrt(trials))
-        return bool(law.sf(threshold) + law.cdf(-threshold) >= 0.8)
+        distribution = stats.nct(trials - 1, 0.5 * math.sqrt(trials))
+        return bool(distribution.sf(threshold) + distribution.cdf(-threshold) >= 0.8)
 
     number = whole(answer, low=2)
     fewer = range(2, min(number, 100))
@@ -97,7 +97,7 @@ def enough_trials(answer: Any) -> None:
 
 @exercise("ex-audit-bag")
 def small_advantage(answer: Any, *, eta: Floats, seed: int) -> None:
-    """The first bag size with an advantage of at most 0.03, by the whole law of the count."""
+    """The first bag size with an advantage of at most 0.03, by the whole distribution of the count."""
     largest = len(eta) // 10
 
     def enough(k: int) -> bool:

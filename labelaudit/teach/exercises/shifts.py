@@ -50,7 +50,7 @@ def never_revealed(answer: Any) -> None:
 
 @exercise("ex-distribution-size")
 def finite_from(answer: Any, *, means: Mapping[str, float], level: float) -> None:
-    """For each law, the smallest bag whose population quantile can be finite."""
+    """For each distribution, the smallest bag whose population quantile can be finite."""
     for name, mean in means.items():
         smallest(
             entry(answer, name),

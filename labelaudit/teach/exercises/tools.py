@@ -96,10 +96,10 @@ def smallest(answer: Any, meets: Callable[[int], bool], too_small: str, too_larg
 
 
 def flip(epsilon: float) -> float:
-    """The chance that randomized response flips a label: 1 / (1 + exp(epsilon))."""
+    """The probability that randomized response flips a label: 1 / (1 + exp(epsilon))."""
     return float(expit(-epsilon))
 
 
 def equal_labels(p: float, bag_size: float) -> float:
-    """The chance that a bag has only zeros or only ones, for a mean prior of p."""
+    """The probability that a bag has only zeros or only ones, for a mean prior of p."""
     return float(p**bag_size + (1 - p) ** bag_size)
