@@ -52,9 +52,9 @@ def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
         result = gain.gains(priors, mechanism.epsilon, mechanism.continuous, conditional)
     else:
         result = np.empty_like(priors)
-        for part, one, zero in release_distributions(priors, mechanism):
+        for part, if_one, if_zero in release_distributions(priors, mechanism):
             p = priors[part, :, None]
-            first, second = (one, zero) if conditional else (p * one, (1 - p) * zero)
+            first, second = (if_one, if_zero) if conditional else (p * if_one, (1 - p) * if_zero)
             excess = np.maximum(first - second, 0).sum(axis=2)
             result[part] = excess - (0 if conditional else np.maximum(2 * priors[part] - 1, 0))
     # An advantage cannot leave this range; what is outside is rounding.

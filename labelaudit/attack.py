@@ -140,34 +140,34 @@ def _any_channel(
         logs = logs - np.where(np.isfinite(peaks), peaks, 0)
         weights = np.exp(logs)
         others = leave_one_out(priors)
-        one = np.einsum("bis,bs->bi", others, weights[:, 1:])
-        zero = np.einsum("bis,bs->bi", others, weights[:, :-1])
+        if_one = np.einsum("bis,bs->bi", others, weights[:, 1:])
+        if_zero = np.einsum("bis,bs->bi", others, weights[:, :-1])
         with np.errstate(all="ignore"):
-            ratios = np.where((priors == 0) | (priors == 1), 1.0, one / zero)
+            ratios = np.where((priors == 0) | (priors == 1), 1.0, if_one / if_zero)
         results[:, part] = _from_ratios(priors, ratios, forms)
-        faint = _faint_bags(priors, logs, one, zero)
+        faint = _faint_bags(priors, logs, if_one, if_zero)
         if faint.size:
             shifts = _in_logs(priors[faint], logs[faint])
             results[:, part][:, faint] = _from_shifts(priors[faint], shifts, forms)
     return results
 
 
-def _faint_bags(eta: Floats, logs: Floats, one: Floats, zero: Floats) -> NDArray[np.intp]:
+def _faint_bags(eta: Floats, logs: Floats, if_one: Floats, if_zero: Floats) -> NDArray[np.intp]:
     """Bags with a probability too small to trust, or a release that is impossible.
 
     A probability of zero is exact where the channel itself excludes the label. The count ranges
     from the number of priors of 1 to the number of priors above 0; if a label that is not known
     is 0 the last of these counts is impossible, if it is 1 the first.
     """
-    suspects = np.flatnonzero((np.minimum(one, zero) < FAINT_PROBABILITY).any(axis=1))
+    suspects = np.flatnonzero((np.minimum(if_one, if_zero) < FAINT_PROBABILITY).any(axis=1))
     priors, counts = eta[suspects], np.arange(logs.shape[1])
     least = (priors == 1).sum(axis=1, keepdims=True)
     most = (priors > 0).sum(axis=1, keepdims=True)
     possible = (logs[suspects] > -np.inf) & (counts >= least) & (counts <= most)
     can_be_one = (possible & (counts > least)).any(axis=1, keepdims=True)
     can_be_zero = (possible & (counts < most)).any(axis=1, keepdims=True)
-    faint = can_be_one & (one[suspects] < FAINT_PROBABILITY)
-    faint |= can_be_zero & (zero[suspects] < FAINT_PROBABILITY)
+    faint = can_be_one & (if_one[suspects] < FAINT_PROBABILITY)
+    faint |= can_be_zero & (if_zero[suspects] < FAINT_PROBABILITY)
     faint &= (priors > 0) & (priors < 1)
     return suspects[faint.any(axis=1) | ~possible.any(axis=1)]
 
@@ -215,12 +215,12 @@ def _in_logs(eta: Floats, logs: Floats) -> Floats:
     """Log likelihood ratios by a forward-backward pass in logarithms; NaN where impossible."""
     n_bags, k = eta.shape
     with np.errstate(all="ignore"):
-        one, zero = np.log(eta)[:, :, None], np.log1p(-eta)[:, :, None]
+        one_log, zero_log = np.log(eta)[:, :, None], np.log1p(-eta)[:, :, None]
         forward = np.full((k + 1, n_bags, k + 1), -np.inf)
         forward[0, :, 0] = 0
         for j in range(k):
-            forward[j + 1] = forward[j] + zero[:, j]
-            step = forward[j, :, :-1] + one[:, j]
+            forward[j + 1] = forward[j] + zero_log[:, j]
+            step = forward[j, :, :-1] + one_log[:, j]
             forward[j + 1, :, 1:] = np.logaddexp(forward[j + 1, :, 1:], step)
         possible = np.logaddexp.reduce(forward[k] + logs, axis=1) > -np.inf
         shifts = np.zeros_like(eta)
@@ -229,8 +229,8 @@ def _in_logs(eta: Floats, logs: Floats) -> Floats:
             log_one = np.logaddexp.reduce(forward[j, :, :-1] + ahead[:, 1:], axis=1)
             shifts[:, j] = log_one - np.logaddexp.reduce(forward[j] + ahead, axis=1)
             moved = np.full_like(ahead, -np.inf)
-            moved[:, :-1] = ahead[:, 1:] + one[:, j]
-            ahead = np.logaddexp(ahead + zero[:, j], moved)
+            moved[:, :-1] = ahead[:, 1:] + one_log[:, j]
+            ahead = np.logaddexp(ahead + zero_log[:, j], moved)
     shifts[(eta == 0) | (eta == 1)] = 0
     shifts[~possible] = np.nan
     return shifts

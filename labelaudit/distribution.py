@@ -69,12 +69,12 @@ def _within_range(eta: Floats) -> Floats:
 
 def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, Floats]]:
     """Ratio sizes max(r, 1/r) of a finite channel and their probabilities, some bags at a time."""
-    for part, one, zero in release_distributions(eta, mechanism):
+    for part, if_one, if_zero in release_distributions(eta, mechanism):
         p = eta[part, :, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            sizes = np.where(one > zero, one / zero, zero / one)
+            sizes = np.where(if_one > if_zero, if_one / if_zero, if_zero / if_one)
         sizes = np.where((p == 0) | (p == 1), 1.0, sizes)
-        weights = p * one + (1 - p) * zero
+        weights = p * if_one + (1 - p) * if_zero
         possible = weights > 0
         yield sizes[possible], weights[possible]
 

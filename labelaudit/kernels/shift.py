@@ -22,14 +22,6 @@ BINS = 1 << RADIX
 
 
 @compiled()
-def _sizes(odds, noisy, q, sizes):
-    """max(r, 1/r) at each release of one example."""
-    member_ratios(odds, noisy, q, 1.0 / q, sizes)
-    for z in range(noisy.size):
-        sizes[z] = max(sizes[z], 1.0 / sizes[z])
-
-
-@compiled()
 def _bin(points, value):
     """The index of the first of the sorted `points` that is at least `value`."""
     low = 0
@@ -117,13 +109,13 @@ def _laplace_bag(odds, n, pmf, epsilon, points, work, mass):
 def _grid_bag(p, c, odds, n, epsilon, points, rows, work, mass):
     """The same where releases are whole counts."""
     q = math.exp(-epsilon)
-    probability, sizes = work[1], work[2]
+    probability, ratios = work[1], work[2]
     noisy = release_pmf(p, c, n, q, rows, work[0], probability)
     for i in range(n):
-        _sizes(odds[i], noisy, q, sizes)
+        member_ratios(odds[i], noisy, q, 1.0 / q, ratios)
         for z in range(noisy.size):
             # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
-            mass[_bin(points, min(math.log(sizes[z]), epsilon))] += probability[z]
+            mass[_bin(points, min(abs(math.log(ratios[z])), epsilon))] += probability[z]
 
 
 @compiled(parallel=True)
@@ -173,7 +165,9 @@ def size_masses(eta, epsilon, base, shift):
                 continue
             noisy = release_pmf(p, c, n, q, rows, work[5], probability)
             for i in range(n):
-                _sizes(odds[i], noisy, q, sizes)
+                member_ratios(odds[i], noisy, q, 1.0 / q, sizes)
+                for z in range(noisy.size):
+                    sizes[z] = max(sizes[z], 1.0 / sizes[z])
                 for z in range(noisy.size):
                     mass[min(max((bits[z] - base) >> shift, -1), BINS) + 1] += probability[z]
     return masses.sum(axis=0)
