@@ -1,8 +1,8 @@
 """Audit how much a release of private labels helps an attacker guess them.
 
 The executable companion to *Auditing Privacy Mechanisms via Label Inference Attacks*. Every
-mechanism of the paper is a noisy channel on a bag's label count, so one exact attacker serves
-them all.
+mechanism of the paper is a noisy channel on a bag's label count, so one exact attacker works for
+all of them.
 
 >>> from labelaudit import LabelProportions, additive_advantage, posterior
 >>> eta = [[0.1, 0.4, 0.7]]
@@ -11,16 +11,12 @@ them all.
 """
 
 from labelaudit import bounds, multiclass, poisson_binomial, priors
-from labelaudit.advantage import (
-    additive_advantage,
-    label_advantage,
-    multiplicative_advantage,
-)
-from labelaudit.attack import bayes_guess, likelihood_ratios, posterior
+from labelaudit.advantage import additive_advantage, label_advantage, multiplicative_advantage
+from labelaudit.attack import bayes_guess, likelihood_ratios, posterior, posterior_and_shift
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.estimates import (
     Estimate,
-    advantage_with_known_mates,
+    advantage_with_known_members,
     expected_advantage,
     high_probability_advantage,
     realised_advantage,
@@ -48,7 +44,7 @@ __all__ = [
     "RandomizedResponse",
     "Repeated",
     "additive_advantage",
-    "advantage_with_known_mates",
+    "advantage_with_known_members",
     "bayes_guess",
     "bounds",
     "expected_advantage",
@@ -61,6 +57,7 @@ __all__ = [
     "multiplicative_quantile",
     "poisson_binomial",
     "posterior",
+    "posterior_and_shift",
     "priors",
     "realised_advantage",
     "sampled_advantage",

@@ -33,7 +33,7 @@ def label_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
     """Total-variation distance between the release given y_i = 1 and given y_i = 0.
 
     The true-positive rate minus the false-positive rate of the best test of label i. On skewed
-    data the additive advantage is near zero while the few positives are exposed: here it shows.
+    data it shows that the few positives are exposed, while the additive advantage is near zero.
 
     >>> from labelaudit import RandomizedResponse
     >>> float(label_advantage([0.01], RandomizedResponse(1.0))[0]).__round__(6)
@@ -52,9 +52,9 @@ def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
         result = gain.gains(priors, mechanism.epsilon, mechanism.continuous, conditional)
     else:
         result = np.empty_like(priors)
-        for part, one, zero in release_laws(priors, mechanism):
+        for part, if_one, if_zero in release_distributions(priors, mechanism):
             p = priors[part, :, None]
-            first, second = (one, zero) if conditional else (p * one, (1 - p) * zero)
+            first, second = (if_one, if_zero) if conditional else (p * if_one, (1 - p) * if_zero)
             excess = np.maximum(first - second, 0).sum(axis=2)
             result[part] = excess - (0 if conditional else np.maximum(2 * priors[part] - 1, 0))
     # An advantage cannot leave this range; what is outside is rounding.
@@ -62,7 +62,9 @@ def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
     return np.clip(result, 0, most).reshape(np.shape(eta))
 
 
-def release_laws(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[slice, Floats, Floats]]:
+def release_distributions(
+    eta: Floats, mechanism: Mechanism
+) -> Iterator[tuple[slice, Floats, Floats]]:
     """P(z | y_i = 1) and P(z | y_i = 0) over all z of a finite channel, some bags at a time."""
     matrix = mechanism.channel().matrix
     step = max(1, TABLE_ENTRIES // (mechanism.bag_size * max(matrix.shape)))
@@ -83,8 +85,4 @@ def multiplicative_advantage(eta: ArrayLike, mechanism: Mechanism, releases: Arr
     >>> multiplicative_advantage([[0.3, 0.6]], LabelProportions(2), [0.0]).tolist()
     [[-inf, -inf]]
     """
-    shifts = attack(eta, mechanism, releases, "shift")
-    if isinstance(mechanism, NoisyCount):
-        # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
-        np.clip(shifts, -mechanism.epsilon, mechanism.epsilon, out=shifts)
-    return shifts
+    return attack(eta, mechanism, releases, "shift")[0]

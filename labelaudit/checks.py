@@ -1,8 +1,7 @@
-"""Bad input stops at the door: each check names the offending value and what is allowed."""
+"""Checks of input: each error names the offending value and what is allowed."""
 
 from __future__ import annotations
 
-import math
 import operator
 from typing import Any
 
@@ -14,21 +13,21 @@ Floats = NDArray[np.float64]
 
 def whole_number(value: Any, name: str, least: int = 1) -> int:
     """`value` as an int of at least `least`."""
+    allowed = f"{name} must be a whole number of at least {least}"
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(
-            f"{name} must be a whole number of at least {least}, not {value!r}"
-        ) from None
+        raise TypeError(f"{allowed}, not {value!r}") from None
     if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be a whole number of at least {least}, not {value!r}")
+        raise TypeError(f"{allowed}, not {value!r}")
     if number < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {number}")
+        raise ValueError(f"{allowed}, not {number}")
     return number
 
 
 def real_number(value: Any, name: str, low: float, high: float) -> float:
-    """`value` as a float in [low, high]; NaN is refused."""
+    """`value` as a float in [low, high]; NaN is invalid."""
+    number: float | None
     try:
         number = float(value)
     except OverflowError:
@@ -37,11 +36,8 @@ def real_number(value: Any, name: str, low: float, high: float) -> float:
             f"{int(value).bit_length()} bits"
         ) from None
     except (TypeError, ValueError):
-        number = math.nan
-        wrong_type = True
-    else:
-        wrong_type = isinstance(value, str | bytes | bool | np.bool_)
-    if wrong_type:
+        number = None
+    if number is None or isinstance(value, str | bytes | bool | np.bool_):
         raise TypeError(f"{name} must be a number in [{low}, {high}], not {value!r}")
     if not low <= number <= high:
         raise ValueError(f"{name} must lie in [{low}, {high}], not {number}")
@@ -58,7 +54,7 @@ def generator(rng: Any) -> np.random.Generator:
 
 
 def bag_size(mechanism: Any) -> int:
-    """The mechanism's bag size; what is no mechanism, or a class of them, is refused."""
+    """The mechanism's bag size; anything but an instance of a mechanism is invalid."""
     if isinstance(mechanism, type) or not hasattr(mechanism, "log_likelihood"):
         raise TypeError(
             f"mechanism must be a Mechanism such as LabelProportions(8), not {mechanism!r}"
@@ -69,43 +65,42 @@ def bag_size(mechanism: Any) -> int:
     return whole_number(mechanism.bag_size, "bag_size")
 
 
-def law(prior: Any) -> None:
-    """Refuse what cannot draw priors."""
-    if isinstance(prior, type) or not hasattr(prior, "sample"):
-        raise TypeError(f"prior must be a law such as priors.Beta(2, 30), not {prior!r}")
+def prior(value: Any) -> None:
+    """Require a distribution that can draw priors."""
+    if isinstance(value, type) or not hasattr(value, "sample"):
+        raise TypeError(f"prior must be a distribution such as priors.Beta(2, 30), not {value!r}")
 
 
 def numbers(values: ArrayLike, name: str) -> Floats:
-    """`values` as a float64 array; anything that is not a real number is refused."""
+    """`values` as a float64 array of real numbers."""
     try:
         array = np.asarray(values)
-        kind = array.dtype.kind
     except ValueError:
         raise ValueError(f"{name} must be a rectangular array of numbers") from None
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must hold a number everywhere, but some entries are masked")
-    if kind not in "buif":
+    if array.dtype.kind not in "buif":
         raise TypeError(f"{name} must be an array of real numbers, not of type {array.dtype}")
     return np.asarray(array, dtype=np.float64)
 
 
-def _refuse_any(bad: NDArray[np.bool_], array: NDArray[Any], name: str, allowed: str) -> None:
+def _require_none(bad: NDArray[np.bool_], array: NDArray[Any], name: str, allowed: str) -> None:
     if bad.any():
-        where = tuple(int(index) for index in np.argwhere(bad)[0])
-        raise ValueError(f"{name} must {allowed}, but {name}{list(where)} is {array[where]}")
+        index = tuple(int(number) for number in np.argwhere(bad)[0])
+        raise ValueError(f"{name} must {allowed}, but {name}{list(index)} is {array[index]}")
 
 
 def probabilities(values: ArrayLike, name: str = "eta") -> Floats:
-    """`values` as float64, every one in [0, 1]."""
+    """`values` as float64, each in [0, 1]."""
     array = numbers(values, name)
-    # Two quick passes tell that all is well; NaN fails both comparisons.
+    # Two quick passes are enough for valid input; NaN fails both comparisons.
     if array.size and not (array.min() >= 0 and array.max() <= 1):
-        _refuse_any(~((array >= 0) & (array <= 1)), array, name, "lie in [0, 1]")
+        _require_none(~((array >= 0) & (array <= 1)), array, name, "lie in [0, 1]")
     return array
 
 
 def bags(values: Floats, bag_size: int, name: str) -> Floats:
-    """`values` with shape (n_bags, bag_size); one dimension will do where the bag size is 1."""
+    """`values` with shape (n_bags, bag_size); bags of one may have one dimension only."""
     if values.ndim == 1 and bag_size == 1:
         return values[:, None]
     if values.ndim != 2 or values.shape[1] != bag_size:
@@ -130,30 +125,25 @@ def kernel_ready(array: Floats) -> Floats:
 def label_bags(labels: ArrayLike, bag_size: int) -> NDArray[np.int64]:
     """`labels` as bags of 0 and 1."""
     array = numbers(labels, "labels")
-    _refuse_any((array != 0) & (array != 1), array, "labels", "be 0 or 1")
+    _require_none((array != 0) & (array != 1), array, "labels", "be 0 or 1")
     return bags(array, bag_size, "labels").astype(np.int64)
 
 
-def release_vector(values: ArrayLike, name: str = "releases") -> Floats:
-    """`values` as a vector, one finite number for each bag."""
-    return releases(values, (), name)
-
-
-def releases(values: ArrayLike, shape: tuple[int, ...], name: str = "releases") -> Floats:
-    """`values` as finite numbers, so many for each bag as `shape` says."""
-    array = numbers(values, name)
+def releases(values: ArrayLike, shape: tuple[int, ...] = ()) -> Floats:
+    """`values` as finite numbers: an array of the given shape for each bag."""
+    array = numbers(values, "releases")
     if array.ndim != 1 + len(shape) or array.shape[1:] != shape:
         wanted = ", ".join(["n_bags", *map(str, shape)]) + ("" if shape else ",")
-        raise ValueError(f"{name} must have shape ({wanted}), not {array.shape}")
-    _refuse_any(~np.isfinite(array), array, name, "be finite")
+        raise ValueError(f"releases must have shape ({wanted}), not {array.shape}")
+    _require_none(~np.isfinite(array), array, "releases", "be finite")
     return array
 
 
-def grid_counts(releases: ArrayLike, scale: int, top: int, allowed: str) -> NDArray[np.int64]:
-    """Whole numbers `releases * scale`, each within 1e-9 of one of 0..top."""
-    array = release_vector(releases)
+def grid_counts(values: ArrayLike, scale: int, top: int, allowed: str) -> NDArray[np.int64]:
+    """Releases times `scale`, each within 1e-9 of a whole number from 0 to `top`."""
+    array = releases(values)
     with np.errstate(over="ignore", invalid="ignore"):
         counts = np.rint(array * scale)
         off = (np.abs(array * scale - counts) > 1e-9) | (counts < 0) | (counts > top)
-    _refuse_any(off, array, "releases", allowed)
+    _require_none(off, array, "releases", allowed)
     return counts.astype(np.int64)

@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.advantage import release_laws
+from labelaudit.advantage import release_distributions
 from labelaudit.attack import FAINT_PRIOR
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism, NoisyCount
 
-# A cumulative probability this close below q counts as q: it is the sum's rounding error.
+# A cumulative probability this close below q counts as q: the difference is rounding error.
 ROUNDING = 1e-12
 
 
 def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) -> Floats:
     """P(|I| <= t) for each t in `points`: examples weighted equally, releases by probability.
 
-    Exact, up to |I| = 575 where there is a prior between 0 and 1e-250. What is missing from 1 at a
-    huge t is the share of labels revealed for certain.
+    Exact, up to |I| = 575 where there is a prior between 0 and 1e-250. At a huge t it is 1 less the
+    fraction of labels that are revealed for certain.
 
     >>> from labelaudit import LabelProportions
     >>> multiplicative_cdf([[0.5, 0.5]], LabelProportions(2), [0.0, 100.0]).tolist()
@@ -34,10 +34,10 @@ def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) 
     wanted = checks.numbers(points, "points")
     if np.isnan(wanted).any():
         raise ValueError("points must be numbers, not NaN")
-    order, place = np.unique(wanted, return_inverse=True)
+    order, index = np.unique(wanted, return_inverse=True)
     below = np.cumsum(_masses(priors, mechanism, order))[:-1] / priors.size
     below[order < 0] = 0
-    return np.minimum(below, 1.0)[place].reshape(wanted.shape)
+    return np.minimum(below, 1.0)[index].reshape(wanted.shape)
 
 
 def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
@@ -47,21 +47,21 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
         masses[np.searchsorted(points, 0.0)] = eta.size
         return masses
     if isinstance(mechanism, NoisyCount):
-        from labelaudit.kernels import shift
+        from labelaudit.kernels.shift import shift_masses
 
         start = np.searchsorted(points, 0.0)
         kind = mechanism.epsilon, mechanism.continuous
-        inside = shift.shift_masses(_within_range(eta), *kind, points[start:])
+        inside = shift_masses(_within_range(eta), *kind, points[start:])
         return np.concatenate([np.zeros(start), inside])
     masses = np.zeros(points.size + 1)
     for sizes, weights in _channel_sizes(eta, mechanism):
-        places = np.searchsorted(points, np.log(sizes))
-        masses += np.bincount(places, weights, points.size + 1)
+        bins = np.searchsorted(points, np.log(sizes))
+        masses += np.bincount(bins, weights, points.size + 1)
     return masses
 
 
 def _within_range(eta: Floats) -> Floats:
-    """Priors for the kernels; 1e-250 stands for what is smaller, save for 0, which is known."""
+    """Priors for the kernels: those between 0 and 1e-250 become 1e-250."""
     if eta.min() >= FAINT_PRIOR:
         return eta
     return np.where((eta > 0) & (eta < FAINT_PRIOR), FAINT_PRIOR, eta)
@@ -69,12 +69,12 @@ def _within_range(eta: Floats) -> Floats:
 
 def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, Floats]]:
     """Ratio sizes max(r, 1/r) of a finite channel and their probabilities, some bags at a time."""
-    for part, one, zero in release_laws(eta, mechanism):
+    for part, if_one, if_zero in release_distributions(eta, mechanism):
         p = eta[part, :, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            sizes = np.where(one > zero, one / zero, zero / one)
+            sizes = np.where(if_one > if_zero, if_one / if_zero, if_zero / if_one)
         sizes = np.where((p == 0) | (p == 1), 1.0, sizes)
-        weights = p * one + (1 - p) * zero
+        weights = p * if_one + (1 - p) * if_zero
         possible = weights > 0
         yield sizes[possible], weights[possible]
 
@@ -82,9 +82,9 @@ def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, 
 def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> float:
     """The smallest t with P(|I| <= t) >= q: examples weighted equally, releases by probability.
 
-    Exact as `multiplicative_cdf` is: by radix selection among all bags, examples and releases
-    where releases are discrete, as a root of that function for Laplace noise. Infinite where more
-    than 1 - q of the mass is.
+    As exact as `multiplicative_cdf`: by radix selection among all bags, examples and releases for
+    discrete releases, as a root of that function for Laplace noise. Infinite where |I| is infinite
+    with probability more than 1 - q.
 
     >>> from labelaudit import LabelProportions, RandomizedResponse
     >>> multiplicative_quantile([0.1, 0.7], RandomizedResponse(1.0), 0.98)
@@ -105,7 +105,7 @@ def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> f
 
 
 def _laplace_quantile(eta: Floats, mechanism: NoisyCount, level: float) -> float:
-    """Root of the continuous part of the CDF; what is left of the mass lies at epsilon."""
+    """Root of the continuous part of the CDF; the rest of the mass is at epsilon."""
     from scipy.optimize import brentq
 
     def excess(t: float) -> float:
@@ -117,7 +117,7 @@ def _laplace_quantile(eta: Floats, mechanism: NoisyCount, level: float) -> float
     if excess(below) < 0:
         return mechanism.epsilon
     root = brentq(excess, 0.0, below, xtol=1e-15 * mechanism.epsilon, rtol=1e-15)
-    # The smallest float that reaches the level is one of the root's neighbours.
+    # The smallest float that reaches the level is a neighbour of the root.
     low, high = root, root
     while low > 0 and excess(low) >= 0:
         low = max(0.0, 2 * low - high - math.ulp(root))
@@ -129,25 +129,25 @@ def _laplace_quantile(eta: Floats, mechanism: NoisyCount, level: float) -> float
 
 
 def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
-    """The smallest ratio size max(r, 1/r) up to which at least `level` of the mass lies."""
-    from labelaudit.kernels.select import RADIX
+    """The smallest ratio size max(r, 1/r) below or at which there is mass of at least `level`."""
+    from labelaudit.kernels.shift import RADIX
 
     base = int(np.float64(1.0).view(np.int64))
     for shift in (3 * RADIX, 2 * RADIX, RADIX, 0):
         reached = np.cumsum(_size_masses(eta, mechanism, base, shift)) / eta.size >= level
-        place = int(np.argmax(reached)) if reached.any() else reached.size - 1
-        base += max(place - 1, 0) << shift
+        index = int(np.argmax(reached)) if reached.any() else reached.size - 1
+        base += max(index - 1, 0) << shift
     return np.int64(base).view(np.float64)
 
 
 def _size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Floats:
     """Mass of the ratio sizes below, in each bin, and above, over bags, examples and releases."""
-    from labelaudit.kernels import select
+    from labelaudit.kernels.shift import BINS, size_masses
 
     if isinstance(mechanism, NoisyCount):
-        return select.size_masses(_within_range(eta), mechanism.epsilon, base, shift)
-    masses = np.zeros(select.BINS + 2)
+        return size_masses(_within_range(eta), mechanism.epsilon, base, shift)
+    masses = np.zeros(BINS + 2)
     for sizes, weights in _channel_sizes(eta, mechanism):
-        places = np.clip((sizes.view(np.int64) - base) >> shift, -1, select.BINS)
-        masses += np.bincount(places + 1, weights, select.BINS + 2)
+        bins = np.clip((sizes.view(np.int64) - base) >> shift, -1, BINS)
+        masses += np.bincount(bins + 1, weights, BINS + 2)
     return masses

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,29 +13,12 @@ from labelaudit.advantage import additive_advantage
 from labelaudit.attack import bayes_guess, posterior
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism
+from labelaudit.partitions import Average
+from labelaudit.partitions import Estimate as Estimate
 from labelaudit.priors import Empirical, Prior
 
 # Priors drawn at a time.
 BATCH = 4_000_000
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number, its standard error, the number of draws behind it, and how it was made.
-
-    `sampling_error` is the error from having a sample instead of the population, where there is
-    a sample; `standard_error` is then the error from the random partitions alone.
-
-    >>> estimate = Estimate(0.25, 0.01, n=400, method="independent bags, exact over releases")
-    >>> estimate.value - 2 * estimate.standard_error
-    0.23
-    """
-
-    value: float
-    standard_error: float
-    n: int
-    method: str
-    sampling_error: float | None = None
 
 
 def expected_advantage(
@@ -43,32 +26,34 @@ def expected_advantage(
 ) -> Estimate:
     """EAdv of Definition 3.1: the mean additive advantage over random bags, exact over releases.
 
-    For a law, bags are independent draws. For `Empirical` priors the estimand is the mean over
-    uniformly drawn bags of the data set; it is estimated from whole random partitions, at least
-    two and enough for `n_bags` bags. Where the advantage comes from rare bags alone and none was
-    drawn, the standard error is 0 and says nothing: draw more.
+    For a distribution, bags are independent draws. For `Empirical` priors the estimand is the mean
+    over uniformly drawn bags of the data set. It is estimated from whole random partitions: at
+    least two, and enough for `n_bags` bags. If the advantage comes from rare bags alone and none
+    of them was drawn, the standard error is 0 and means nothing: draw more bags.
 
-    >>> import numpy as np
     >>> from labelaudit import LabelProportions
     >>> from labelaudit.priors import TwoPoint
-    >>> law = TwoPoint(0.5, 0.5)
-    >>> expected_advantage(law, LabelProportions(2), n_bags=10, rng=np.random.default_rng(0)).value
+    >>> rng = np.random.default_rng(0)
+    >>> expected_advantage(TwoPoint(0.5, 0.5), LabelProportions(2), n_bags=10, rng=rng).value
     0.25
     """
     wanted = checks.whole_number(n_bags, "n_bags", least=2)
     checks.generator(rng)
-    checks.law(prior)
+    checks.prior(prior)
     k = checks.bag_size(mechanism)
     if isinstance(prior, Empirical):
         return _over_partitions(prior, mechanism, wanted, rng)
-    means = np.concatenate(
-        [
-            additive_advantage(prior.sample((size, k), rng), mechanism).mean(axis=1)
-            for size in _batches(wanted, k)
-        ]
-    )
-    error = float(means.std(ddof=1)) / math.sqrt(wanted)
-    return Estimate(float(means.mean()), error, wanted, "independent bags, exact over releases")
+    means = [
+        additive_advantage(prior.sample((size, k), rng), mechanism).mean(axis=1)
+        for size in _batches(wanted, k)
+    ]
+    return _mean(np.concatenate(means), "independent bags, exact over releases")
+
+
+def _mean(values: Floats, method: str) -> Estimate:
+    """The mean of independent values."""
+    error = float(values.std(ddof=1)) / math.sqrt(values.size)
+    return Estimate(float(values.mean()), error, values.size, method)
 
 
 def _batches(n_bags: int, bag_size: int) -> list[int]:
@@ -79,39 +64,14 @@ def _batches(n_bags: int, bag_size: int) -> list[int]:
 def _over_partitions(
     prior: Empirical, mechanism: Mechanism, n_bags: int, rng: np.random.Generator
 ) -> Estimate:
-    """Mean over random partitions of a data set, with both of its errors.
-
-    The error of having a sample of m examples is the jackknife's, k sqrt((m - 1) zeta) / (m - k),
-    where zeta is the variance over examples of the mean advantage of the bags that hold the
-    example. Two partitions show zeta without bias: the covariance of an example's bags. A data
-    set of a single bag cannot show it.
-    """
     k, m = mechanism.bag_size, prior.values.size
-    first = prior.shuffle(k, rng)
-    n_partitions = max(2, math.ceil(n_bags / len(first)))
-    means = np.empty(n_partitions)
-    total, square, seen = np.zeros(m), np.zeros(m), np.zeros(m)
-    for partition in range(n_partitions):
-        members = first if partition == 0 else prior.shuffle(k, rng)
-        bag_means = additive_advantage(prior.values[members], mechanism).mean(axis=1)
-        means[partition] = bag_means.mean()
-        spread = np.repeat(bag_means, k)
-        flat = members.ravel()
-        total[flat] += spread
-        square[flat] += spread**2
-        seen[flat] += 1
-    value = float(means.mean())
-    pairs = seen * (seen - 1)
-    products = (total - seen * value) ** 2 - (square - 2 * value * total + seen * value**2)
-    zeta = float(products.sum() / pairs.sum()) if pairs.any() else 0.0
+    average = Average(k, m)
+    while average.bags < n_bags or len(average.sums) < 2:
+        members = prior.shuffle(k, rng)
+        average.add(members, additive_advantage(prior.values[members], mechanism).mean(axis=1))
+    estimate = average.estimate_with_sampling_error()
     left_out = f", {m % k} of {m} examples left out of each" if m % k else ""
-    return Estimate(
-        value,
-        float(means.std(ddof=1)) / math.sqrt(n_partitions),
-        n_partitions * len(first),
-        f"{n_partitions} random partitions, exact over releases{left_out}",
-        sampling_error=k * math.sqrt(max(zeta, 0.0) * (m - 1)) / (m - k) if m > k else None,
-    )
+    return replace(estimate, method=f"{estimate.method}, exact over releases{left_out}")
 
 
 def high_probability_advantage(
@@ -127,9 +87,8 @@ def high_probability_advantage(
 
     It depends on how many bags the data set has, so `n_bags` has no default. The standard error
     is that of a proportion with one success and one failure added, so that it is never zero.
-    `Empirical` priors are drawn with replacement: the features are what is random here.
+    `Empirical` priors are drawn with replacement: the features are what is random.
 
-    >>> import numpy as np
     >>> from labelaudit import LabelProportions
     >>> from labelaudit.priors import TwoPoint
     >>> high_probability_advantage(
@@ -142,7 +101,7 @@ def high_probability_advantage(
     bags = checks.whole_number(n_bags, "n_bags")
     draws = checks.whole_number(n_draws, "n_draws")
     checks.generator(rng)
-    checks.law(prior)
+    checks.prior(prior)
     k = checks.bag_size(mechanism)
     exceeding = 0
     for size in _batches(draws, bags * k):
@@ -157,12 +116,11 @@ def high_probability_advantage(
 def realised_advantage(
     eta: ArrayLike, labels: ArrayLike, mechanism: Mechanism, rng: np.random.Generator
 ) -> Estimate:
-    """The attack run on given labels: its gain in accuracy over guessing from the prior.
+    """The gain in accuracy of the attack on known labels, over guessing from the prior.
 
     On labels drawn from eta the mean agrees with `additive_advantage`; on real labels the
     difference measures how wrong eta is. The standard error is over bags.
 
-    >>> import numpy as np
     >>> from labelaudit import RandomizedResponse
     >>> eta, labels = np.full(1000, 0.5), np.tile([0, 1], 500)
     >>> gain = realised_advantage(eta, labels, RandomizedResponse(50), np.random.default_rng(0))
@@ -179,22 +137,20 @@ def realised_advantage(
         raise ValueError(f"a standard error over bags needs at least 2 bags, not {len(priors)}")
     releases = mechanism.release(truth, checks.generator(rng))
     informed = bayes_guess(priors, mechanism, releases) == truth
-    blind = (priors >= 0.5) == truth
-    gains = (informed.astype(float) - blind).mean(axis=1)
-    error = float(gains.std(ddof=1)) / math.sqrt(len(gains))
-    return Estimate(float(gains.mean()), error, len(gains), "one release of the given labels")
+    uninformed = (priors >= 0.5) == truth
+    gains = (informed.astype(float) - uninformed).mean(axis=1)
+    return _mean(gains, "one release of the given labels")
 
 
 def sampled_advantage(
     eta: ArrayLike, mechanism: Mechanism, *, draws: int, rng: np.random.Generator
 ) -> Estimate:
-    """Mean additive advantage where its sum over releases is out of reach, from drawn releases.
+    """Mean additive advantage from drawn releases, for a mechanism with too many to sum over.
 
-    Labels are drawn from eta and released; E max(posterior, 1 - posterior) less max(eta, 1 - eta)
-    is the advantage, without the noise of the labels themselves. The standard error is over bags,
-    each with the mean of its draws; for a single bag it is over its draws.
+    Labels are drawn from eta and released. The advantage is E max(posterior, 1 - posterior) less
+    max(eta, 1 - eta), which is free of the noise of the labels themselves. The standard error is
+    over bags, each with the mean of its draws; for a single bag it is over its draws.
 
-    >>> import numpy as np
     >>> from labelaudit import RandomizedResponse
     >>> rng = np.random.default_rng(0)
     >>> sampled_advantage(np.full(10, 0.5), RandomizedResponse(50.0), draws=2, rng=rng).value
@@ -205,33 +161,32 @@ def sampled_advantage(
     checks.generator(rng)
     if len(priors) * rounds < 2:
         raise ValueError(f"a standard error needs at least 2 bags or draws, not {len(priors)} bags")
-    blind = np.maximum(priors, 1 - priors)
+    uninformed = np.maximum(priors, 1 - priors)
     gains = []
     for _ in range(rounds):
         labels = rng.random(priors.shape) < priors
         after = posterior(priors, mechanism, mechanism.release(labels, rng))
-        gains.append((np.maximum(after, 1 - after) - blind).mean(axis=1))
+        gains.append((np.maximum(after, 1 - after) - uninformed).mean(axis=1))
     table = np.array(gains)
-    # The draws of one bag share its priors, so they are not as many bags.
+    # The draws of one bag share its priors, so they are not independent bags.
     values = table.mean(axis=0) if len(priors) > 1 else table[:, 0]
-    error = float(values.std(ddof=1)) / math.sqrt(values.size)
-    return Estimate(float(table.mean()), error, table.size, f"{rounds} releases of drawn labels")
+    estimate = _mean(values, f"{rounds} releases of drawn labels")
+    return replace(estimate, value=float(table.mean()), n=table.size)
 
 
-def advantage_with_known_mates(
+def advantage_with_known_members(
     eta: ArrayLike, mechanism: Mechanism, known: int, rng: np.random.Generator
 ) -> Floats:
-    """Additive advantage of each example when the attacker knows `known` of its bag-mates' labels.
+    """Additive advantage of each example if the attacker knows `known` other labels of its bag.
 
-    A known label is a prior of exactly 0 or 1, so side information needs no theory of its own:
-    for each example the known mates are drawn at random, and their labels from eta. This is one
+    A known label is a prior of exactly 0 or 1, so side information needs no theory of its own.
+    For each example the known members are drawn at random, and their labels from eta. This is one
     draw; average several for the mean over what the attacker may know.
 
-    >>> import numpy as np
     >>> from labelaudit import LabelProportions
     >>> eta = [[0.3, 0.4, 0.9]]
     >>> rng = np.random.default_rng(0)
-    >>> advantage_with_known_mates(eta, LabelProportions(3), 2, rng).round(12).tolist()
+    >>> advantage_with_known_members(eta, LabelProportions(3), 2, rng).round(12).tolist()
     [[0.3, 0.4, 0.1]]
     """
     priors = checks.priors(eta, checks.bag_size(mechanism))

@@ -4,9 +4,9 @@ Priors have one more axis than with binary labels: `eta` is (n_bags, bag_size, c
 axis a distribution. Labels are class numbers 0..classes - 1, of shape (n_bags, bag_size). In bags
 of one the axis of members may be left out.
 
-The counts of a bag's classes follow a Poisson multinomial. All the attacker needs about a member
-is the law of the *others'* counts: a table with an entry for each way to split them into classes.
-With many people and many classes these are too many, and what would take too long is refused.
+The counts of a bag's classes follow a Poisson multinomial. The attacker needs about a member only
+the distribution of the *others'* counts: a table with an entry for each way to split them into
+classes. With many people and many classes the table is too large, and the call raises an error.
 """
 
 from __future__ import annotations
@@ -50,21 +50,22 @@ class ClassRandomizedResponse:
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """A class number for each label, (n_bags,)."""
-        given = _labels(labels, self)[:, 0]
-        shift = checks.generator(rng).random(given.size)
+        truth = _labels(labels, self)[:, 0]
+        uniform = checks.generator(rng).random(truth.size)
         cumulative = np.cumsum(np.roll(self.channel()[0], -1))[:-1]
-        # How many classes on from the true one; the last place is the true class again.
-        step = np.searchsorted(cumulative, shift, side="right") + 1
-        return ((given + step) % self.classes).astype(np.float64)
+        # How many classes on from the true one; a step through all of them is the true class again.
+        step = np.searchsorted(cumulative, uniform, side="right") + 1
+        return ((truth + step) % self.classes).astype(np.float64)
 
     def debias(self, releases: ArrayLike) -> Floats:
         """Unbiased estimates of each label's indicator vector: (n_bags, classes)."""
-        given = _class_numbers(checks.release_vector(releases), self.classes)
+        numbers = _class_numbers(checks.releases(releases), self.classes)
         keep, flip = self.channel()[0, :2]
         if keep == flip:
-            why = f"at epsilon {self.epsilon:g} the release says nothing"
-            raise ValueError(f"{self} cannot be debiased: {why}")
-        return np.asarray((np.eye(self.classes)[given] - flip) / (keep - flip))
+            raise ValueError(
+                f"{self} cannot be debiased: at epsilon {self.epsilon:g} the release says nothing"
+            )
+        return np.asarray((np.eye(self.classes)[numbers] - flip) / (keep - flip))
 
 
 @dataclass(frozen=True)
@@ -90,18 +91,18 @@ class ClassProportions:
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """The bags' proportions; nothing is random."""
         checks.generator(rng)
-        given = _labels(labels, self)
-        return (given[:, :, None] == np.arange(self.classes)).mean(axis=1)
+        truth = _labels(labels, self)
+        return (truth[:, :, None] == np.arange(self.classes)).mean(axis=1)
 
     def debias(self, releases: ArrayLike) -> Floats:
         """The releases themselves."""
         return _counts(releases, self) / self.bag_size
 
 
-Mechanism = ClassRandomizedResponse | ClassProportions
+ClassMechanism = ClassRandomizedResponse | ClassProportions
 
 
-def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
+def posterior(eta: ArrayLike, mechanism: ClassMechanism, releases: ArrayLike) -> Floats:
     """P(y_i = a | x, release) for each member and class, in the shape of `eta`.
 
     In proportion to eta_i(a) P(the others' counts = release less one a).
@@ -112,9 +113,9 @@ def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floa
     """
     priors = _priors(eta, mechanism)
     if isinstance(mechanism, ClassRandomizedResponse):
-        numbers = _class_numbers(checks.release_vector(releases), mechanism.classes)
-        given = _one_each(numbers, priors)
-        joint = priors * mechanism.channel()[:, given].T[:, None, :]
+        numbers = _class_numbers(checks.releases(releases), mechanism.classes)
+        released = _one_each(numbers, priors)
+        joint = priors * mechanism.channel()[:, released].T[:, None, :]
     else:
         counts = _one_each(_counts(releases, mechanism), priors)
         joint = _joint_with_counts(priors, counts)
@@ -129,7 +130,9 @@ def posterior(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floa
     return (joint / total).reshape(np.shape(eta))
 
 
-def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> NDArray[np.int64]:
+def bayes_guess(
+    eta: ArrayLike, mechanism: ClassMechanism, releases: ArrayLike
+) -> NDArray[np.int64]:
     """The most probable class of each member after the release; the first of them if tied.
 
     >>> bayes_guess([[0.2, 0.5, 0.3]], ClassRandomizedResponse(3, 1.0), [2]).tolist()
@@ -138,8 +141,8 @@ def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> ND
     return posterior(eta, mechanism, releases).argmax(axis=-1)
 
 
-def additive_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
-    """The rise in the chance of guessing each label right: `eta` without its last axis.
+def additive_advantage(eta: ArrayLike, mechanism: ClassMechanism) -> Floats:
+    """The gain in P(guess = label) for each member: `eta` without its last axis.
 
     For randomized response it is the sum of (keep eta_a - flip eta_max)^+ over all classes a but
     the most probable one. For class proportions it is a sum over every table of counts.
@@ -187,23 +190,23 @@ def _joint_with_counts(priors: Floats, counts: NDArray[np.int64]) -> Floats:
             for a in range(classes):
                 bags = np.flatnonzero(counts[part, a])
                 less = counts[part][bags] - np.eye(classes, dtype=np.int64)[a]
-                chance = others[splits.places(less), bags]
-                joint[part, i, a][bags] = priors[part, i, a][bags] * chance
+                probability = others[splits.numbers(less), bags]
+                joint[part, i, a][bags] = priors[part, i, a][bags] * probability
     return joint
 
 
-def _priors(eta: ArrayLike, mechanism: Mechanism) -> Floats:
+def _priors(eta: ArrayLike, mechanism: ClassMechanism) -> Floats:
     """`eta` as (n_bags, bag_size, classes), every distribution checked."""
     if not isinstance(mechanism, ClassRandomizedResponse | ClassProportions):
         raise TypeError(
             f"mechanism must be a ClassRandomizedResponse or a ClassProportions, not {mechanism!r}"
         )
-    given = checks.probabilities(eta)
-    priors = given[:, None, :] if given.ndim == 2 and mechanism.bag_size == 1 else given
+    values = checks.probabilities(eta)
+    priors = values[:, None, :] if values.ndim == 2 and mechanism.bag_size == 1 else values
     if priors.ndim != 3 or priors.shape[1:] != (mechanism.bag_size, mechanism.classes):
         raise ValueError(
             f"eta must have shape (n_bags, {mechanism.bag_size}, {mechanism.classes}) for "
-            f"{mechanism!r}, not {given.shape}"
+            f"{mechanism!r}, not {values.shape}"
         )
     sums = priors.sum(axis=-1)
     off = np.argwhere(np.abs(sums - 1) > 1e-9)
@@ -226,9 +229,9 @@ def _class_numbers(values: ArrayLike, classes: int, name: str = "releases") -> N
     return array.astype(np.int64)
 
 
-def _labels(labels: ArrayLike, mechanism: Mechanism) -> NDArray[np.int64]:
-    given = _class_numbers(labels, mechanism.classes, "labels")
-    return checks.bags(given.astype(np.float64), mechanism.bag_size, "labels").astype(np.int64)
+def _labels(labels: ArrayLike, mechanism: ClassMechanism) -> NDArray[np.int64]:
+    numbers = _class_numbers(labels, mechanism.classes, "labels")
+    return checks.bags(numbers.astype(np.float64), mechanism.bag_size, "labels").astype(np.int64)
 
 
 def _counts(releases: ArrayLike, mechanism: ClassProportions) -> NDArray[np.int64]:

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-from labelaudit.estimates import Estimate
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number, its standard error, the number of draws behind it, and how it was made.
+
+    `sampling_error` is the error from having a sample instead of the population, where there is
+    a sample; `standard_error` is then the error from the random partitions alone.
+
+    >>> estimate = Estimate(0.25, 0.01, n=400, method="independent bags, exact over releases")
+    >>> estimate.value - 2 * estimate.standard_error
+    0.23
+    """
+
+    value: float
+    standard_error: float
+    n: int
+    method: str
+    sampling_error: float | None = None
 
 
 def partition(size: int, bag_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -22,7 +41,7 @@ def partition(size: int, bag_size: int, rng: np.random.Generator) -> NDArray[np.
     """
     n_bags = size // bag_size
     if n_bags == 0:
-        raise ValueError(f"{size} examples do not fill one bag of {bag_size}")
+        raise ValueError(f"bag_size must be at most the number of examples, {size}, not {bag_size}")
     return rng.permutation(size)[: n_bags * bag_size].reshape(n_bags, bag_size)
 
 
@@ -30,66 +49,97 @@ def probabilities_of(weights: ArrayLike | None, size: int) -> Floats | None:
     """Weights as the probability that each example is drawn; None where all are equal."""
     if weights is None:
         return None
-    given = checks.numbers(weights, "weights")
-    if given.shape != (size,):
-        raise ValueError(f"weights must have shape ({size},), not {given.shape}")
-    if not (np.isfinite(given) & (given >= 0)).all() or given.sum() == 0:
-        wrong = given[~(np.isfinite(given) & (given >= 0))]
-        found = f"{wrong[0]}" if wrong.size else "only zeros"
-        raise ValueError(f"weights must be finite, at least 0, and not all 0, not {found}")
-    return given / given.sum()
+    values = checks.numbers(weights, "weights")
+    if values.shape != (size,):
+        raise ValueError(f"weights must have shape ({size},), not {values.shape}")
+    invalid = values[~(np.isfinite(values) & (values >= 0))]
+    if invalid.size or values.sum() == 0:
+        what = f"{invalid[0]}" if invalid.size else "only zeros"
+        raise ValueError(f"weights must be finite, at least 0, and not all 0, not {what}")
+    return values / values.sum()
 
 
 def drawn_bags(
     size: int, bag_size: int, probabilities: Floats | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The members of each bag: a random partition, or draws with the given probabilities."""
+    """The members of each bag: a random partition, or draws with these probabilities."""
     if probabilities is None:
         return partition(size, bag_size, rng)
     return rng.choice(size, (size // bag_size, bag_size), p=probabilities)
 
 
 class Average:
-    """The mean of a bag's value over partitions of one sample, with its standard error.
+    """The mean of a bag's value over random partitions of one sample, with its standard error.
 
     One partition has the variance of its bags over their number. Over many partitions of the same
     sample it falls only to k^2 sum_i w_i^2 zeta_i, where zeta_i is the squared distance from the
     mean of the average value of the bags that hold example i (the first Hoeffding projection). The
-    products of an example's bags in different partitions show zeta_i without bias.
+    products of an example's bags in different partitions estimate zeta_i without bias.
     """
 
-    def __init__(self, bag_size: int, size: int, probabilities: Floats | None) -> None:
+    def __init__(self, bag_size: int, size: int, probabilities: Floats | None = None) -> None:
         """Over bags of `bag_size` of `size` examples, drawn with these probabilities."""
-        self.bag_size, self.rounds, self.bags = bag_size, 0, 0
+        self.bag_size, self.bags = bag_size, 0
         self.weights = np.full(size, 1 / size) if probabilities is None else probabilities
         self.seen, self.total, self.square = np.zeros(size), np.zeros(size), np.zeros(size)
-        self.sum, self.sum_of_squares = 0.0, 0.0
+        self.sum_of_squares = 0.0
+        self.sums: list[float] = []
 
     def add(self, members: NDArray[np.int64], values: Floats) -> None:
         """One partition: the members of each bag, and the bag's value."""
-        flat, spread = members.ravel(), np.repeat(values, self.bag_size)
+        flat, repeated = members.ravel(), np.repeat(values, self.bag_size)
         size = self.seen.size
         self.seen += np.bincount(flat, minlength=size)
-        self.total += np.bincount(flat, spread, size)
-        self.square += np.bincount(flat, spread**2, size)
-        self.sum += float(values.sum())
+        self.total += np.bincount(flat, repeated, size)
+        self.square += np.bincount(flat, repeated**2, size)
         self.sum_of_squares += float((values**2).sum())
-        self.rounds, self.bags = self.rounds + 1, self.bags + len(values)
+        self.sums.append(float(values.sum()))
+        self.bags += len(values)
+
+    @property
+    def mean(self) -> float:
+        """The mean over all bags of all partitions."""
+        return sum(self.sums) / self.bags
+
+    def products(self) -> tuple[Floats, Floats]:
+        """For each example, the sum of products of its bags' deviations, and their number.
+
+        A product is of two bags in different partitions, which have only the example in common.
+        """
+        mean = self.mean
+        squares = self.square - 2 * mean * self.total + self.seen * mean**2
+        return (self.total - self.seen * mean) ** 2 - squares, self.seen * (self.seen - 1)
 
     def estimate(self) -> Estimate:
-        """The mean over all bags of all partitions."""
-        mean = self.sum / self.bags
-        variance = max(0.0, self.sum_of_squares / self.bags - mean**2)
-        alone = variance * self.rounds / self.bags
-        pairs = self.seen * (self.seen - 1)
-        products = (self.total - self.seen * mean) ** 2 - (
-            self.square - 2 * mean * self.total + self.seen * mean**2
-        )
+        """The mean, with the standard error of both the sample and the partitions."""
+        rounds = len(self.sums)
+        variance = max(0.0, self.sum_of_squares / self.bags - self.mean**2)
+        alone = variance * rounds / self.bags
+        products, pairs = self.products()
         often = pairs > 0
         squares = self.weights**2
         zeta = products[often] / pairs[often]
         scale = squares.sum() / squares[often].sum() if often.any() else 0.0
         common = self.bag_size**2 * scale * float(squares[often] @ zeta)
         common = min(max(common, 0.0), alone)
-        error = math.sqrt(common + (alone - common) / self.rounds)
-        return Estimate(mean, error, self.bags, f"{self.rounds} random partitions into bags")
+        error = math.sqrt(common + (alone - common) / rounds)
+        return Estimate(self.mean, error, self.bags, f"{rounds} random partitions into bags")
+
+    def estimate_with_sampling_error(self) -> Estimate:
+        """The mean, with the errors of the partitions and of the sample apart.
+
+        The error of having a sample of m examples is the jackknife's, k sqrt((m - 1) zeta) /
+        (m - k), where zeta is the variance over examples of the mean value of the bags that hold
+        the example. A sample of a single bag has no estimate of it.
+        """
+        k, m, rounds = self.bag_size, self.seen.size, len(self.sums)
+        means = np.array(self.sums) * rounds / self.bags
+        products, pairs = self.products()
+        zeta = float(products.sum() / pairs.sum()) if pairs.any() else 0.0
+        return Estimate(
+            self.mean,
+            float(means.std(ddof=1)) / math.sqrt(rounds),
+            self.bags,
+            f"{rounds} random partitions",
+            sampling_error=k * math.sqrt(max(zeta, 0.0) * (m - 1)) / (m - k) if m > k else None,
+        )

@@ -1,8 +1,8 @@
 """Figures of the book: a function for each kind of figure, a colour for each mechanism.
 
-It needs matplotlib, so `import labelaudit` leaves it alone. Grounds are white and opaque, so that
-figures read on a dark page. In grey a mechanism is known by its dashes or its marker, a parameter
-value by how dark its shade is.
+It needs matplotlib, so `import labelaudit` does not import it. Backgrounds are white and opaque, so
+that figures can be read on a dark page. Printed in grey, a mechanism is recognised by its dashes or
+its marker, and a parameter value by how dark its shade is.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ Options = dict[str, Any]
 
 LEAST_WIDTH = 5.4
 FONT_SIZE = 11
-# Beyond so many points a scatter is drawn as pixels, which keeps the page light.
+# A scatter plot of more points than this is drawn as pixels, which keeps the page small.
 MOST_VECTOR_POINTS = 200
 
 
 def shades(mechanism: Mechanism, count: int) -> list[str]:
-    """So many shades of a mechanism's colour, from light to dark: one for each parameter value.
+    """`count` shades of a mechanism's colour, from light to dark, for its parameter values.
 
     >>> from labelaudit import RandomizedResponse
     >>> shades(RandomizedResponse(1.0), 3)
     ['#b3b3b3', '#555555', '#262626']
     """
-    # Imported here: seaborn takes a second, and most figures need no shades.
+    # Imported late: seaborn takes a second, and most figures need no shades.
     from seaborn import blend_palette
 
     colour = kind_of(mechanism).colour
@@ -52,7 +52,7 @@ def shades(mechanism: Mechanism, count: int) -> list[str]:
 def grid(
     rows: int, columns: int, *, width: float = 3.1, height: float = 2.6, **options: Any
 ) -> tuple[Figure, Any]:
-    """A figure with a table of axes, always two-dimensional; sizes are those of one, in inches."""
+    """A figure with a two-dimensional array of axes; `width` and `height` of each are in inches."""
     with plt.rc_context({"font.size": FONT_SIZE}):
         figure, axes = plt.subplots(
             rows,
@@ -63,10 +63,10 @@ def grid(
             facecolor="white",
             **options,
         )
-    for one in axes.flat:
-        one.set_facecolor("white")
-        one.spines[["top", "right"]].set_visible(False)
-        one.title.set_fontsize(FONT_SIZE)
+    for panel in axes.flat:
+        panel.set_facecolor("white")
+        panel.spines[["top", "right"]].set_visible(False)
+        panel.title.set_fontsize(FONT_SIZE)
     return figure, axes
 
 
@@ -78,15 +78,20 @@ def simulated(figure: Figure, what: str = "simulated priors") -> None:
 def beliefs(
     axes: Axes, names: Sequence[str], eta: ArrayLike, posteriors: Mapping[Mechanism, ArrayLike]
 ) -> None:
-    """A bag's members, one line each: the prior as a bar across it, the posteriors as markers."""
-    places = np.arange(len(names), dtype=float)
-    axes.scatter(eta, places, marker="|", s=420, color="black", linewidths=2, label="prior")
+    """A line for each member of a bag: the prior as a vertical bar, the posteriors as markers."""
+    lines = np.arange(len(names), dtype=float)
+    axes.scatter(eta, lines, marker="|", s=420, color="black", linewidths=2, label="prior")
     for mechanism, values in posteriors.items():
-        one = kind_of(mechanism)
-        axes.scatter(values, places, marker=one.marker, s=48, color=one.colour, label=one.name)
-    axes.set_yticks(places, names)
-    axes.set(xlim=(-0.03, 1.03), ylim=(len(names) - 0.4, -0.6))
-    axes.set_xlabel("probability that the label is 1")
+        kind = kind_of(mechanism)
+        axes.scatter(values, lines, marker=kind.marker, s=48, color=kind.colour, label=kind.name)
+    axes.set(xlim=(-0.03, 1.03), xlabel="probability that the label is 1")
+    _named_lines(axes, names)
+
+
+def _named_lines(axes: Axes, names: Sequence[str]) -> None:
+    """Name the horizontal lines 0, 1, ... from top to bottom."""
+    axes.set_yticks(np.arange(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="y", color="#dddddd")
     axes.set_axisbelow(True)
 
@@ -94,14 +99,14 @@ def beliefs(
 def likelihood(axes: Axes, mechanism: Mechanism, release: float) -> None:
     """How well each count explains a release, the best one scaled to 1."""
     values = mechanism.likelihood([release])[0]
-    one = kind_of(mechanism)
-    axes.bar(np.arange(values.size), values, color=one.colour, edgecolor="black", linewidth=0.5)
-    axes.set(title=one.name, xlabel="number of ones", ylim=(0, 1.08))
+    kind = kind_of(mechanism)
+    axes.bar(np.arange(values.size), values, color=kind.colour, edgecolor="black", linewidth=0.5)
+    axes.set(title=kind.name, xlabel="number of ones", ylim=(0, 1.08))
     axes.set_xticks(np.arange(0, values.size, 1 + values.size // 9))
 
 
 def lone(x: ArrayLike) -> Options:
-    """What a line needs to be seen when it has one point: a marker. Nothing otherwise.
+    """A marker for a line of one point, which is invisible without; nothing for longer lines.
 
     >>> lone([8]), lone([8, 16])
     ({'marker': 'o'}, {})
@@ -109,15 +114,17 @@ def lone(x: ArrayLike) -> Options:
     return {"marker": "o"} if np.size(x) == 1 else {}
 
 
+def _markers(mechanism: Mechanism) -> Options:
+    """Markers of a mechanism's colour and shape, without a line."""
+    kind = kind_of(mechanism)
+    return {"color": kind.colour, "marker": kind.marker, "linestyle": "none"}
+
+
 def curve(axes: Axes, x: ArrayLike, y: ArrayLike, mechanism: Mechanism, **options: Any) -> None:
     """A quantity against a parameter: a line in the mechanism's colour and dashes."""
-    one = kind_of(mechanism)
-    style: Options = {
-        "color": one.colour,
-        "linestyle": one.dashes,
-        "linewidth": 2,
-        "label": one.name,
-    }
+    kind = kind_of(mechanism)
+    style: Options = {"color": kind.colour, "linestyle": kind.dashes}
+    style |= {"linewidth": 2, "label": kind.name}
     axes.plot(np.asarray(x), np.asarray(y), **(style | lone(x) | options))
 
 
@@ -125,13 +132,7 @@ def measured(
     axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike, mechanism: Mechanism, **options: Any
 ) -> None:
     """Simulated values of the same quantity: markers with bars of two standard errors."""
-    one = kind_of(mechanism)
-    style: Options = {
-        "color": one.colour,
-        "marker": one.marker,
-        "linestyle": "none",
-        "markersize": 4.5,
-    }
+    style = _markers(mechanism) | {"markersize": 4.5}
     bars = 2 * np.asarray(error)
     axes.errorbar(np.asarray(x), np.asarray(y), bars, capsize=2, elinewidth=1, **(style | options))
 
@@ -146,7 +147,7 @@ def arc(eta: ArrayLike, shift: float) -> Floats:
 
 
 def square(axes: Axes) -> None:
-    """The unit square of priors and posteriors, with the dotted diagonal of nothing learned."""
+    """The unit square of priors and posteriors; on the dotted diagonal nothing is learned."""
     axes.plot([0, 1], [0, 1], color="black", linestyle=":", linewidth=1.2, zorder=3)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
     axes.set_xticks([0, 0.5, 1], ["0", "0.5", "1"])
@@ -155,7 +156,7 @@ def square(axes: Axes) -> None:
 
 def spindle(axes: Axes, shift: float, colour: str = "black", **options: Any) -> None:
     """The two arcs of points whose multiplicative advantage is `shift` in absolute value."""
-    # Even steps of log-odds: the arcs bend where priors are near 0 or 1.
+    # Equal steps of log-odds, because the arcs bend where priors are near 0 or 1.
     eta = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(12, -12, 241))), [1.0]])
     style: Options = {"color": colour, "linewidth": 1, "zorder": 3}
     for side in (shift, -shift):
@@ -170,43 +171,37 @@ def scatter(axes: Axes, eta: ArrayLike, posterior: ArrayLike, colour: str, **opt
     axes.scatter(*points, color=colour, rasterized=dense, **(style | options))
 
 
-def exact_cdf(axes: Axes, t: ArrayLike, share: ArrayLike, mechanism: Mechanism) -> None:
+def exact_cdf(axes: Axes, t: ArrayLike, probability: ArrayLike, mechanism: Mechanism) -> None:
     """A distribution function known exactly, as a line."""
-    curve(axes, t, share, mechanism, drawstyle="steps-post")
+    curve(axes, t, probability, mechanism, drawstyle="steps-post")
 
 
 def sampled_cdf(
     axes: Axes, sample: ArrayLike, mechanism: Mechanism, *, count: int = 25, **options: Any
 ) -> None:
-    """A sample's distribution function, as `count` markers; infinite values lie off the plot."""
-    one = kind_of(mechanism)
+    """A sample's distribution function, as `count` markers; infinite values are not drawn."""
     values = np.sort(np.ravel(sample))
-    places = np.unique(np.linspace(0, values.size - 1, count).round().astype(int))
-    # A value that repeats takes its highest share, where the distribution function is.
-    shares = np.searchsorted(values, values[places], side="right") / values.size
-    here = np.isfinite(values[places])
-    style: Options = {
-        "marker": one.marker,
-        "markersize": 5,
-        "linestyle": "none",
-        "color": one.colour,
-    }
-    style |= {"markerfacecolor": "white", "clip_on": False, "zorder": 4}
-    axes.plot(values[places][here], shares[here], **(style | options))
+    chosen = np.unique(np.linspace(0, values.size - 1, count).round().astype(int))
+    chosen = chosen[np.isfinite(values[chosen])]
+    # A value that occurs several times gets its highest rank, as in the distribution function.
+    fractions = np.searchsorted(values, values[chosen], side="right") / values.size
+    style = _markers(mechanism) | {"markersize": 5, "markerfacecolor": "white"}
+    style |= {"clip_on": False, "zorder": 4}
+    axes.plot(values[chosen], fractions, **(style | options))
 
 
-def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
-    """Write the share of mass at infinity, where a distribution function stops short of 1."""
+def infinite_fraction(axes: Axes, fraction: float, mechanism: Mechanism) -> None:
+    """Write the fraction of mass at infinity, where a distribution function ends below 1."""
     colour = kind_of(mechanism).colour
     right = axes.get_xlim()[1]
-    wide = share >= 0.05
-    if wide:
+    if fraction >= 0.05:
         ends: Options = {"arrowstyle": "<->", "color": colour, "shrinkA": 0, "shrinkB": 0}
-        axes.annotate("", (right, 1 - share), (right, 1.0), arrowprops=ends, annotation_clip=False)
-    # A curve that ends low leaves room above it, one that ends high leaves room below.
+        bottom, top = (right, 1 - fraction), (right, 1.0)
+        axes.annotate("", bottom, top, arrowprops=ends, annotation_clip=False)
+    # There is space above a curve that ends low, and below a curve that ends high.
     axes.annotate(
-        f"{share:.2%}\nat infinity",
-        (right, 1 - share / 2 if share > 0.4 else 0.4),
+        f"{fraction:.2%}\nat infinity",
+        (right, 1 - fraction / 2 if fraction > 0.4 else 0.4),
         (-6, 0),
         textcoords="offset points",
         ha="right",
@@ -221,7 +216,7 @@ def infinite_share(axes: Axes, share: float, mechanism: Mechanism) -> None:
 def reliability(
     axes: Axes, predicted: ArrayLike, observed: ArrayLike, error: ArrayLike, **options: Any
 ) -> None:
-    """A reliability diagram: shares of ones against scores, with bars of two standard errors."""
+    """A reliability diagram: fractions of ones against scores, with two standard errors."""
     style: Options = {"color": "black", "marker": "o", "markersize": 4, "linewidth": 1}
     bars = 2 * np.asarray(error)
     axes.errorbar(
@@ -239,37 +234,28 @@ def plug_in_and_realised(
     error: ArrayLike,
     mechanism: Mechanism,
 ) -> None:
-    """What each estimate of eta promises (open) and what the attack does (filled), a line each.
+    """The plug-in advantage (open) and the realised one (filled) of each estimate of eta.
 
-    Bars are two standard errors of the difference, around the realised advantage: a plug-in
-    outside its bar is a warning, and gets an exclamation mark.
+    Bars are two standard errors of the difference, around the realised advantage. A plug-in value
+    outside its bar has an exclamation mark.
     """
-    one = kind_of(mechanism)
-    places = np.arange(len(names), dtype=float)
-    promised, done, bars = np.asarray(plug_in), np.asarray(realised), 2 * np.asarray(error)
-    common: Options = {"color": one.colour, "marker": one.marker, "linestyle": "none"}
-    axes.errorbar(done, places, xerr=bars, capsize=2, markersize=6, label="realised", **common)
-    axes.plot(
-        promised, places, markerfacecolor="white", markersize=9, zorder=3, label="plug-in", **common
-    )
-    for place in places[np.abs(promised - done) > bars]:
-        far = max(promised[int(place)], done[int(place)] + bars[int(place)])
-        axes.annotate(
-            "!", (far, place), (7, 0), textcoords="offset points", va="center", weight="bold"
-        )
-    axes.set_yticks(places, names)
-    axes.set(title=one.name, ylim=(len(names) - 0.4, -0.6))
+    lines = np.arange(len(names), dtype=float)
+    expected, actual, bars = np.asarray(plug_in), np.asarray(realised), 2 * np.asarray(error)
+    style = _markers(mechanism)
+    axes.errorbar(actual, lines, xerr=bars, capsize=2, markersize=6, label="realised", **style)
+    style |= {"markerfacecolor": "white", "markersize": 9, "zorder": 3}
+    axes.plot(expected, lines, label="plug-in", **style)
+    for line in np.flatnonzero(np.abs(expected - actual) > bars):
+        point = (max(expected[line], actual[line] + bars[line]), line)
+        axes.annotate("!", point, (7, 0), textcoords="offset points", va="center", weight="bold")
+    axes.set_title(kind_of(mechanism).name)
     axes.margins(x=0.12)
-    axes.grid(axis="y", color="#dddddd")
-    axes.set_axisbelow(True)
+    _named_lines(axes, names)
 
 
 def legend(figure: Figure, axes: Axes, *, columns: int = 4, **options: Any) -> None:
-    """One legend for a whole figure, above its axes, with what the given axes show."""
+    """One legend for the whole figure, above its axes, with the labels of `axes`."""
     handles, labels = axes.get_legend_handles_labels()
-    style: Options = {
-        "loc": "outside upper center",
-        "ncols": min(columns, len(labels)),
-        "frameon": False,
-    }
+    style: Options = {"loc": "outside upper center", "frameon": False}
+    style["ncols"] = min(columns, len(labels))
     figure.legend(handles, labels, **(style | options))

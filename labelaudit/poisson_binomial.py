@@ -1,4 +1,4 @@
-"""The Poisson binomial: the law of a bag's label count, a sum of independent Bernoulli trials."""
+"""The Poisson binomial: the distribution of a bag's label count, a sum of Bernoulli trials."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ def pmf(eta: ArrayLike) -> Floats:
     >>> pmf([0.5, 0.5]).tolist()
     [0.25, 0.5, 0.25]
     """
-    from labelaudit.kernels import tables
+    from labelaudit.kernels.poisson_binomial import count_pmfs
 
     priors = _last_axis(eta)
-    flat = checks.kernel_ready(priors.reshape(-1, priors.shape[-1]))
-    return tables.count_laws(flat).reshape(*priors.shape[:-1], priors.shape[-1] + 1)
+    k = priors.shape[-1]
+    flat = checks.kernel_ready(priors.reshape(-1, k))
+    return count_pmfs(flat).reshape(*priors.shape[:-1], k + 1)
 
 
 def leave_one_out(eta: ArrayLike) -> Floats:
     """P(count of the others = s) for each member: (..., k) to (..., k, k).
 
-    Entry [..., i, s] is the law without member i. Each comes from the whole bag's law by the
-    posterior recursion, at the relative precision of `pmf`.
+    Entry [..., i, s] is for the bag without member i. It follows from the whole bag's distribution
+    by the posterior recursion, at the relative precision of `pmf`.
 
     >>> leave_one_out([0.5, 0.25]).tolist()
     [[0.75, 0.25], [0.5, 0.5]]
     """
-    from labelaudit.kernels import tables
+    from labelaudit.kernels import poisson_binomial as kernels
 
     priors = _last_axis(eta)
     k = priors.shape[-1]
     flat = checks.kernel_ready(priors.reshape(-1, k))
-    return tables.leave_one_out(flat).reshape(*priors.shape, k)
+    return kernels.leave_one_out(flat).reshape(*priors.shape, k)
 
 
 def _last_axis(eta: ArrayLike) -> Floats:

@@ -1,6 +1,6 @@
-"""The law of how many people are in each class: counts of a bag whose labels have many classes.
+"""The distribution of how many members of a bag are in each class, for more than two classes.
 
-A bag of k people in c classes can be split in C(k + c - 1, k) ways. Tables have an entry for each
+A bag of k people can be split into c classes in C(k + c - 1, k) ways. Tables have an entry for each
 of them and bags along the last axis.
 """
 
@@ -17,7 +17,7 @@ from labelaudit.checks import Floats
 
 # Additions that a call may cost: about half a minute on one core.
 MOST_STEPS = 5e9
-# Entries of one table of counts, over the bags that are worked on together.
+# Entries of a table of counts, over the bags that are computed together.
 TABLE_ENTRIES = 2_000_000
 # Entries of the list of all counts, one number for each class.
 LIST_ENTRIES = 1e7
@@ -48,25 +48,25 @@ class Splits:
         tails = tails[np.argsort(self._numbers(tails))]
         # One more in class a is one more among the last j classes, for every j >= classes - a.
         further = np.cumsum(self.choose[tails + 1, np.arange(classes - 1)][:, ::-1], axis=1)
-        here = np.arange(len(tails))
-        self.after = [here, *(here + further[:, a] for a in range(classes - 1))]
+        numbers = np.arange(len(tails))
+        self.after = [numbers, *(numbers + further[:, a] for a in range(classes - 1))]
 
     def _numbers(self, tails: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of splits given by how many are in the last 1, 2, ... classes."""
+        """Numbers of splits, from how many are in the last 1, 2, ... classes."""
         return self.choose[tails, np.arange(1, tails.shape[1] + 1)].sum(axis=1)
 
-    def places(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Numbers of splits given by how many are in each class."""
+    def numbers(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Numbers of splits, from how many are in each class."""
         return self._numbers(np.cumsum(counts[:, :0:-1], axis=1))
 
     def chunks(self) -> Iterator[slice]:
-        """Bags that are worked on together."""
+        """Bags that are computed together."""
         step = max(1, TABLE_ENTRIES // self.sizes[-1])
         for start in range(0, self.n_bags, step):
             yield slice(start, start + step)
 
     def leave_one_out(self, priors: Floats) -> Iterator[tuple[int, Floats]]:
-        """The law of the other members' counts, (splits, n_bags), for each member in turn.
+        """The distribution of the others' counts, (splits, n_bags), for each member in turn.
 
         Halving: to leave out one half of the members, add the other half to the table. Only sums
         of positive terms, and each member is added about log2(k) times.
@@ -84,7 +84,7 @@ class Splits:
                 pending.append((keep, end, added))
 
     def _with_members(self, table: Floats, people: int, priors: Floats) -> Floats:
-        """The law of counts after some more members join so many people."""
+        """The distribution of counts after more members join the first `people`."""
         for i in range(priors.shape[1]):
             added = np.zeros((self.sizes[people + i + 1], len(priors)))
             for a, after in enumerate(self.after):
@@ -94,7 +94,7 @@ class Splits:
 
 
 def _affordable(n_bags: int, k: int, classes: int) -> None:
-    """Refuse what would take too long, or too much memory, before it starts."""
+    """Raise an error if it would take too long, or too much memory."""
     logs = math.lgamma(k + classes) - math.lgamma(k + 1) - math.lgamma(classes)
     splits = math.exp(min(logs, 600))
     steps = n_bags * k * (math.ceil(math.log2(k)) + 1) * classes * splits

@@ -1,4 +1,7 @@
-"""Laws for the prior eta = P(y = 1 | x) of an example drawn at random."""
+"""Distributions of the prior eta = P(y = 1 | x) of an example drawn at random.
+
+Each has a `label`, the name that figures and captions print.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
+from labelaudit.partitions import partition
+
+Shape = int | tuple[int, ...]
 
 
 class Prior(Protocol):
@@ -27,18 +33,20 @@ class Prior(Protocol):
     0.09
     """
 
-    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def sample(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Independent draws of eta."""
         ...
 
 
 @dataclass(frozen=True)
 class Beta:
-    """Beta(a, b). The paper's synthetic data sets are Beta(2, 30) and the uniform law.
+    """Beta(a, b). The paper's synthetic data sets are Beta(2, 30) and Beta(1, 1), the uniform.
 
     >>> import numpy as np
     >>> Beta(2, 30).sample(3, np.random.default_rng(0)).shape
     (3,)
+    >>> Beta(2, 30).label, Beta(1, 1).label
+    ('Beta(2, 30)', 'uniform')
     """
 
     a: float
@@ -53,33 +61,33 @@ class Beta:
             object.__setattr__(self, name, value)
 
     @property
+    def label(self) -> str:
+        """The name in figures."""
+        return "uniform" if self.a == self.b == 1 else f"Beta({self.a:g}, {self.b:g})"
+
+    @property
     def mean(self) -> float:
-        """The share of ones."""
+        """The mean prior."""
         return self.a / (self.a + self.b)
 
     def cdf(self, eta: ArrayLike) -> Floats:
-        """The share of priors that are at most eta."""
+        """The probability that a prior is at most eta."""
         from scipy import special
 
         return np.asarray(special.betainc(self.a, self.b, np.clip(eta, 0, 1)))
 
-    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def sample(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Independent draws."""
         return np.asarray(checks.generator(rng).beta(self.a, self.b, shape))
 
 
-@dataclass(frozen=True)
-class Uniform:
-    """Every prior equally likely: the paper's second synthetic data set.
+def Uniform() -> Beta:
+    """Every prior equally likely, the paper's second synthetic data set: Beta(1, 1).
 
-    >>> import numpy as np
-    >>> Uniform().sample((2, 3), np.random.default_rng(0)).shape
-    (2, 3)
+    >>> Uniform().mean
+    0.5
     """
-
-    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
-        """Independent draws."""
-        return np.asarray(checks.generator(rng).random(shape))
+    return Beta(1, 1)
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,8 @@ class TwoPoint:
     >>> import numpy as np
     >>> TwoPoint(0.1, 0.9, weight=1).sample(2, np.random.default_rng(0)).tolist()
     [0.9, 0.9]
+    >>> TwoPoint(0, 0.5).label, TwoPoint(0.1, 0.1).label
+    ('0 or 0.5', 'constant 0.1')
     """
 
     low: float
@@ -101,16 +111,24 @@ class TwoPoint:
             object.__setattr__(self, name, checks.real_number(getattr(self, name), name, 0, 1))
 
     @property
+    def label(self) -> str:
+        """The name in figures."""
+        if self.low == self.high:
+            return f"constant {self.low:g}"
+        weight = "" if self.weight == 0.5 else f" (probability {self.weight:g})"
+        return f"{self.low:g} or {self.high:g}{weight}"
+
+    @property
     def mean(self) -> float:
-        """The share of ones."""
+        """The mean prior."""
         return (1 - self.weight) * self.low + self.weight * self.high
 
     def cdf(self, eta: ArrayLike) -> Floats:
-        """The share of priors that are at most eta."""
+        """The probability that a prior is at most eta."""
         at_low, at_high = np.asarray(eta) >= self.low, np.asarray(eta) >= self.high
         return (1 - self.weight) * at_low + self.weight * at_high
 
-    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def sample(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Independent draws."""
         return np.where(checks.generator(rng).random(shape) < self.weight, self.high, self.low)
 
@@ -120,11 +138,12 @@ class Empirical:
     """The priors of a data set. `partition` splits it into bags; `sample` draws with replacement.
 
     >>> import numpy as np
-    >>> Empirical([0.1, 0.2, 0.3]).partition(2, np.random.default_rng(0)).shape
+    >>> Empirical([0.1, 0.2, 0.3], label="Higgs").partition(2, np.random.default_rng(0)).shape
     (1, 2)
     """
 
     values: Any = field(repr=False)
+    label: str = "empirical"
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -141,10 +160,10 @@ class Empirical:
         return float(self.values.mean())
 
     def cdf(self, eta: ArrayLike) -> Floats:
-        """The share of priors that are at most eta."""
+        """The fraction of priors that are at most eta."""
         return np.searchsorted(np.sort(self.values), eta, side="right") / self.values.size
 
-    def sample(self, shape: int | tuple[int, ...], rng: np.random.Generator) -> Floats:
+    def sample(self, shape: Shape, rng: np.random.Generator) -> Floats:
         """Independent draws, with replacement."""
         return np.asarray(checks.generator(rng).choice(self.values, shape))
 
@@ -152,30 +171,21 @@ class Empirical:
         """The data set shuffled into bags; a remainder too small for a bag is left out."""
         return self.values[self.shuffle(bag_size, rng)]
 
-    def shuffle(
-        self, bag_size: int, rng: np.random.Generator
-    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def shuffle(self, bag_size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Indices of a random partition into bags: (n_bags, bag_size)."""
         size = checks.whole_number(bag_size, "bag_size")
-        n_bags = self.values.size // size
-        if n_bags == 0:
-            raise ValueError(
-                f"bag_size must be at most the number of priors, {self.values.size}, not {size}"
-            )
-        order = checks.generator(rng).permutation(self.values.size)
-        return order[: n_bags * size].reshape(n_bags, size)
+        return partition(self.values.size, size, checks.generator(rng))
 
 
-# Half of the people at one prior, half at the other.
-HALVES = {"zero-or-half": TwoPoint(0, 0.5), "tenth-or-half": TwoPoint(0.1, 0.5)}
+# Two priors, each with probability one half.
+TWO_POINTS = {"zero-or-half": TwoPoint(0, 0.5), "tenth-or-half": TwoPoint(0.1, 0.5)}
 
 
 def named(name: str) -> Beta | TwoPoint:
-    """The law a chapter's parameter names.
+    """The simulated distribution that a chapter's parameter names.
 
-    `uniform`; `beta-a-b` for Beta(a, b); `constant-p` for one prior p; `zero-or-half` and
-    `tenth-or-half` for two priors, each of half of the people. The uniform law comes as
-    Beta(1, 1), so that every named law has a mean and a distribution function.
+    `uniform`; `beta-a-b` for Beta(a, b); `constant-p` for the single prior p; `zero-or-half` and
+    `tenth-or-half` for two priors with probability one half each.
 
     >>> named("beta-2-30"), named("uniform")
     (Beta(a=2.0, b=30.0), Beta(a=1.0, b=1.0))
@@ -183,13 +193,14 @@ def named(name: str) -> Beta | TwoPoint:
     (TwoPoint(low=0.1, high=0.1, weight=0.5), 0.25)
     """
     number = r"(\d+(?:\.\d+)?)"
-    if name == "uniform":
-        return Beta(1, 1)
-    if str(name) in HALVES:
-        return HALVES[str(name)]
-    if found := re.fullmatch(f"constant-{number}", str(name)):
-        return TwoPoint(float(found[1]), float(found[1]))
-    if found := re.fullmatch(f"beta-{number}-{number}", str(name)):
-        return Beta(float(found[1]), float(found[2]))
-    allowed = f"uniform, {', '.join(HALVES)}, beta-a-b such as beta-2-30, constant-p"
-    raise ValueError(f"a law must be named one of {allowed} such as constant-0.1, not {name!r}")
+    text = str(name)
+    if text == "uniform":
+        return Uniform()
+    if text in TWO_POINTS:
+        return TWO_POINTS[text]
+    if match := re.fullmatch(f"constant-{number}", text):
+        return TwoPoint(float(match[1]), float(match[1]))
+    if match := re.fullmatch(f"beta-{number}-{number}", text):
+        return Beta(float(match[1]), float(match[2]))
+    allowed = f"uniform, {', '.join(TWO_POINTS)}, beta-a-b such as beta-2-30, constant-p"
+    raise ValueError(f"a prior must be named one of {allowed} such as constant-0.1, not {name!r}")

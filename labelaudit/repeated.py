@@ -1,4 +1,4 @@
-"""The same labels released again and again: same bags, fresh noise."""
+"""Repeated releases of the same labels, in the same bags, each with new noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from labelaudit import checks
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import CountChannel, Mechanism, NoisyCount
 
-# Beyond so many outcomes a table of them is slower than a good sample.
+# A table of more outcomes than this is slower than a good sample.
 MOST_OUTCOMES = 20_000
 
 
@@ -23,8 +23,8 @@ class Repeated(Mechanism):
     """`times` independent releases of the same bags by one mechanism: (n_bags, times) numbers.
 
     Given the count the releases are independent, so their likelihoods multiply and the posterior
-    stays exact. By composition epsilon is `times` as large. Label proportions without noise
-    repeat themselves: nothing more is learned, and there was no guarantee to lose.
+    stays exact. By composition epsilon is `times` as large. Label proportions without noise are
+    the same in every release, so the attacker learns nothing more from a second one.
 
     >>> from labelaudit import RandomizedResponse, multiplicative_advantage
     >>> twice = Repeated(RandomizedResponse(1.0), 2)
@@ -56,7 +56,7 @@ class Repeated(Mechanism):
 
     @property
     def release_shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        """So many numbers for each bag."""
+        """A number for each release of a bag."""
         return (self.times,)
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
@@ -72,15 +72,15 @@ class Repeated(Mechanism):
         return logs
 
     def debias(self, releases: ArrayLike) -> Floats:
-        """The mean of the unbiased estimates that the releases give one by one."""
+        """The mean over the releases of their unbiased estimates."""
         columns = checks.releases(releases, self.release_shape).T
         return np.mean([self.mechanism.debias(column) for column in columns], axis=0)
 
     def channel(self) -> CountChannel:
-        """The law of which releases came, whatever their order: all that the attacker can use.
+        """The distribution of the releases without their order, which the attacker does not need.
 
         Of m possible releases there are (m + times - 1 choose times) such outcomes. For
-        randomized response this is the binomial law of the number of zeros.
+        randomized response this is the binomial distribution of the number of zeros.
 
         >>> from labelaudit import RandomizedResponse
         >>> Repeated(RandomizedResponse(math.log(3)), 2).channel().matrix.round(12).tolist()
@@ -94,21 +94,21 @@ class Repeated(Mechanism):
 
         base = self.mechanism
         if isinstance(base, NoisyCount) and math.isfinite(base.epsilon) and not base.continuous:
-            # A noisy count takes k + 1 values: too many show before the table is made.
-            self._refuse_many(self.bag_size + 1)
+            # A noisy count has k + 1 values: the table's size is known before it is made.
+            self._require_few(self.bag_size + 1)
         once = base.channel().matrix
-        # Where there is no noise, all releases are alike: the first has told everything.
+        # Without noise all releases are equal: the first has all the information.
         if self.times == 1 or np.isin(once, (0.0, 1.0)).all():
             return CountChannel(once)
-        self._refuse_many(once.shape[1])
+        self._require_few(once.shape[1])
         tallies = _tallies(self.times, once.shape[1])
         orders = gammaln(self.times + 1) - gammaln(tallies + 1).sum(axis=1)
         logs = np.log(np.where(once > 0, once, 1.0)) @ tallies.T + orders
         possible = (once == 0).astype(float) @ tallies.T == 0
         return CountChannel(np.where(possible, np.exp(logs), 0.0))
 
-    def _refuse_many(self, kinds: int) -> None:
-        outcomes = math.comb(kinds + self.times - 1, self.times)
+    def _require_few(self, values: int) -> None:
+        outcomes = math.comb(values + self.times - 1, self.times)
         if outcomes > MOST_OUTCOMES:
             raise ValueError(
                 f"{self} has {outcomes:,} outcomes, more than {MOST_OUTCOMES:,}: "
@@ -116,13 +116,13 @@ class Repeated(Mechanism):
             )
 
 
-def _tallies(times: int, kinds: int) -> NDArray[np.int64]:
-    """Every way in which `times` releases can be of so many kinds, one row each.
+def _tallies(times: int, values: int) -> NDArray[np.int64]:
+    """All tallies of `times` releases over `values` possible values, one row each.
 
     >>> _tallies(2, 2).tolist()
     [[0, 2], [1, 1], [2, 0]]
     """
-    places = times + kinds - 1
-    bars = np.array(list(combinations(range(places), kinds - 1)), dtype=np.int64)
-    edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((-1, -1), (-1, places)))
+    length = times + values - 1
+    bars = np.array(list(combinations(range(length), values - 1)), dtype=np.int64)
+    edges = np.pad(bars, ((0, 0), (1, 1)), constant_values=((-1, -1), (-1, length)))
     return np.diff(edges, axis=1) - 1

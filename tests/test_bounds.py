@@ -101,8 +101,8 @@ def test_revealed_bags_are_those_of_equal_labels(law):
     given = eta.prod(axis=1) + (1 - eta).prod(axis=1)
     assert infinite == pytest.approx(given.mean())
     error = given.std() / math.sqrt(len(given))
-    assert abs(bounds.revealed_chance(law.mean, 3) - infinite) < 4.5 * error
-    assert abs(bounds.revealed_chance(law.mean, 2) - infinite) > 50 * error
+    assert abs(bounds.revealed_probability(law.mean, 3) - infinite) < 4.5 * error
+    assert abs(bounds.revealed_probability(law.mean, 2) - infinite) > 50 * error
 
 
 # How much of each bound the laws use, at most: more would be a violation, and the second number
@@ -242,7 +242,7 @@ def test_the_explicit_tail_bound(size):
         gaps, chance = bag_gap_tail(low, high, weight, size)
         for share in (0.0, 0.1, 0.5, 0.9):
             exceeded = chance[gaps > bounds.tail_threshold(mu, size, share)].sum()
-            assert exceeded <= bounds.tail_chance(mu, size, share)
+            assert exceeded <= bounds.tail_probability(mu, size, share)
 
 
 def test_a_smaller_tail_constant_is_caught():
@@ -250,7 +250,7 @@ def test_a_smaller_tail_constant_is_caught():
     size, share = 1000, 0.5
     fair = bounds.independent_advantage(0.5, size)
     assert fair > bounds.tail_threshold(0.25, size, share) * 0.25 / 9
-    assert bounds.tail_chance(0.25, size, share) < 1
+    assert bounds.tail_probability(0.25, size, share) < 1
 
 
 def test_label_dp_bounds_hold_for_random_channels_and_are_attained():
@@ -326,8 +326,8 @@ def test_a_smaller_multiplicative_constant_is_caught():
             lambda: bounds.gap_bound([0.09, 0.25], 0.4, [[4], [5]]),
             r"mu must be at most 1/4 - beta\^2 = 0.09 under a gap beta of 0.4, not 0.25",
         ),
-        (lambda: bounds.revealed_chance(1.2, 4), r"p must lie in \[0, 1\]"),
-        (lambda: bounds.revealed_chance(0.2, 0), "bag_size must be a whole number"),
+        (lambda: bounds.revealed_probability(1.2, 4), r"p must lie in \[0, 1\]"),
+        (lambda: bounds.revealed_probability(0.2, 0), "bag_size must be a whole number"),
         (lambda: bounds.individual_bound(0.4, 0.2, 4), "mu_i must lie in"),
     ],
 )

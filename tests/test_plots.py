@@ -123,7 +123,7 @@ def test_sampled_markers_lie_on_the_distribution_function(panel):
 
 @pytest.mark.parametrize("share", [0.0, 0.0078, 0.6, 1.0])
 def test_the_share_at_infinity_is_written_out(panel, share):
-    plots.infinite_share(panel, share, MECHANISMS["llp"])
+    plots.infinite_fraction(panel, share, MECHANISMS["llp"])
     assert f"{share:.2%}\nat infinity" in [text.get_text() for text in panel.texts]
 
 

@@ -15,7 +15,7 @@ from labelaudit import (
     NoRelease,
     RandomizedResponse,
     additive_advantage,
-    advantage_with_known_mates,
+    advantage_with_known_members,
     bayes_guess,
     bounds,
     expected_advantage,
@@ -59,7 +59,7 @@ OF_ETA = {
     "multiplicative_cdf": lambda eta: multiplicative_cdf(eta, LLP, [1.0]),
     "multiplicative_quantile": lambda eta: multiplicative_quantile(eta, LLP, 0.5),
     "realised_advantage": lambda eta: realised_advantage(eta, [[0, 1], [1, 1]], LLP, RNG),
-    "known_mates": lambda eta: advantage_with_known_mates(eta, LLP, 1, RNG),
+    "known_mates": lambda eta: advantage_with_known_members(eta, LLP, 1, RNG),
 }
 
 
@@ -202,7 +202,7 @@ def test_bad_generator(rng):
         lambda: expected_advantage(Uniform(), LLP, n_bags=4, rng=rng),
         lambda: high_probability_advantage(Uniform(), LLP, 0.1, n_bags=4, n_draws=2, rng=rng),
         lambda: realised_advantage([[0.5, 0.5]] * 2, labels, LLP, rng),
-        lambda: advantage_with_known_mates([[0.5, 0.5]], LLP, 1, rng),
+        lambda: advantage_with_known_members([[0.5, 0.5]], LLP, 1, rng),
         lambda: Uniform().sample(3, rng),
         lambda: Beta(2, 5).sample(3, rng),
         lambda: TwoPoint(0.1, 0.2).sample(3, rng),
@@ -347,8 +347,8 @@ def test_no_warning_at_the_ends_of_the_allowed_range():
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-310])
-def test_laplace_noise_without_a_law(epsilon):
-    with pytest.raises(ValueError, match=rf"no law at epsilon {epsilon:g}"):
+def test_laplace_noise_without_a_distribution(epsilon):
+    with pytest.raises(ValueError, match=rf"no distribution at epsilon {epsilon:g}"):
         LaplaceProportions(2, epsilon).release([[0, 1]], RNG)
 
 
@@ -367,7 +367,7 @@ OF_MECHANISM = {
         Uniform(), m, 0.1, n_bags=2, n_draws=2, rng=RNG
     ),
     "realised_advantage": lambda m: realised_advantage([0.5, 0.5], [0, 1], m, RNG),
-    "known_mates": lambda m: advantage_with_known_mates([0.5], m, 0, RNG),
+    "known_mates": lambda m: advantage_with_known_members([0.5], m, 0, RNG),
 }
 
 
@@ -384,7 +384,7 @@ def test_something_that_is_no_law_of_priors(law):
         lambda: expected_advantage(law, LLP, n_bags=4, rng=RNG),
         lambda: high_probability_advantage(law, LLP, 0.1, n_bags=2, n_draws=2, rng=RNG),
     ):
-        with pytest.raises(TypeError, match=r"prior must be a law.*not "):
+        with pytest.raises(TypeError, match=r"prior must be a distribution.*not "):
             call()
 
 
@@ -411,7 +411,7 @@ def test_something_that_is_no_law_of_priors(law):
         (
             lambda: expected_advantage(Empirical([0.5]), LLP, n_bags=10, rng=RNG),
             ValueError,
-            r"bag_size must be at most the number of priors, 1, not 2",
+            r"bag_size must be at most the number of examples, 1, not 2",
         ),
         (
             lambda: high_probability_advantage(Uniform(), LLP, 2, n_bags=1, n_draws=1, rng=RNG),
@@ -439,12 +439,12 @@ def test_something_that_is_no_law_of_priors(law):
             r"at least 2 bags, not 1",
         ),
         (
-            lambda: advantage_with_known_mates([[0.5, 0.5]], LLP, 2, RNG),
+            lambda: advantage_with_known_members([[0.5, 0.5]], LLP, 2, RNG),
             ValueError,
             r"known must be at most bag_size - 1 = 1, not 2",
         ),
         (
-            lambda: advantage_with_known_mates([[0.5, 0.5]], LLP, -1, RNG),
+            lambda: advantage_with_known_members([[0.5, 0.5]], LLP, -1, RNG),
             ValueError,
             r"known must be a whole number of at least 0, not -1",
         ),

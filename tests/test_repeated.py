@@ -18,7 +18,7 @@ from labelaudit import (
     RandomizedResponse,
     Repeated,
     additive_advantage,
-    advantage_with_known_mates,
+    advantage_with_known_members,
     label_advantage,
     multiplicative_advantage,
     multiplicative_quantile,
@@ -183,7 +183,7 @@ def test_repeated_laplace_is_attacked_exactly_and_measured_by_sampling():
         chances[np.arange(3), labels] += chance * density
     expected = chances[:, 1] / chances.sum(axis=1)
     np.testing.assert_allclose(posterior(eta, repeated, releases)[0], expected, atol=1e-13)
-    with pytest.raises(TypeError, match="the exact law of LaplaceProportions"):
+    with pytest.raises(TypeError, match="the exact distribution of LaplaceProportions"):
         additive_advantage(eta, repeated)
     many = np.tile(eta, (2000, 1))
     twice = sampled_advantage(many, repeated, draws=4, rng=np.random.default_rng(0))
@@ -210,7 +210,7 @@ def test_draws_of_a_bag_are_not_as_many_bags():
 def test_known_mates_take_repeated_releases():
     eta = np.full((30, 3), 0.4)
     repeated = Repeated(GeometricProportions(3, 0.8), 2)
-    gains = advantage_with_known_mates(eta, repeated, 2, np.random.default_rng(0))
+    gains = advantage_with_known_members(eta, repeated, 2, np.random.default_rng(0))
     alone = additive_advantage([0.4], Repeated(RandomizedResponse(0.8), 2))[0]
     assert 0 < gains.max() <= alone + 1e-12
 

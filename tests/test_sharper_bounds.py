@@ -90,10 +90,15 @@ def test_jensen_goes_the_right_way():
     assert outside > special.ive(0, others * mu)
 
 
+def bag_root_bound(eta):
+    """BAG_CONSTANT times the root of the count's variance, over the bag size."""
+    return bounds.BAG_CONSTANT * np.sqrt((eta * (1 - eta)).sum(axis=-1)) / eta.shape[-1]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 6, 20])
 def test_every_bag_obeys_its_root(size):
     eta = hard_bags(max(size, 2), 3000, np.random.default_rng(size))[:, :size]
-    used = gaps_of(eta) / np.maximum(bounds.bag_root_bound(eta), 1e-300)
+    used = gaps_of(eta) / np.maximum(bag_root_bound(eta), 1e-300)
     assert 0.5 < used.max() <= 1
     doubt = (eta * (1 - eta)).sum(axis=1)
     assert np.all(gaps_of(eta) <= np.sqrt(2 * doubt) / size + 1e-15)
@@ -156,7 +161,7 @@ def test_the_estimate_beyond_four():
 
 def test_a_lone_coin_needs_the_root_of_the_doubt():
     lone = np.array([[0.5]])
-    assert gaps_of(lone)[0] > bounds.bag_root_bound(lone)[0] * 0.99 / bounds.BAG_CONSTANT
+    assert gaps_of(lone)[0] > bag_root_bound(lone)[0] * 0.99 / bounds.BAG_CONSTANT
 
 
 def test_real_roots_alone_do_not_make_one_mode():
@@ -186,7 +191,7 @@ def coin_tail(size, weight, scale):
 @pytest.mark.parametrize("scale", [1.2, 1.5, 2.0, 4.0])
 def test_the_mended_tail(scale):
     for size, weight in itertools.product((1, 2, 5, 40, 300), (1e-3, 0.02, 0.2, 0.7)):
-        bound = bounds.tail_rarity(weight / 4, size, scale)
+        bound = bounds.tail_bound(weight / 4, size, scale)
         assert coin_tail(size, weight, scale) <= bound * ROUNDING
 
 
@@ -199,14 +204,14 @@ def test_the_mended_tail_for_many_bags():
     mean, joint = (gaps[:, None] + gaps) / 2, np.outer(chance, chance)
     for scale in (1.2, 2.0, 3.0):
         tail = joint[mean > scale * math.sqrt(weight / 4 / size)].sum()
-        assert tail <= bounds.tail_rarity(weight / 4, 2 * size, scale)
+        assert tail <= bounds.tail_bound(weight / 4, 2 * size, scale)
 
 
 def test_a_rarer_tail_is_caught():
     """Twenty times the exponent is too much: a lone coin among sure people is not that rare."""
     tail = coin_tail(40, 0.02, 2.0)
-    assert tail > bounds.tail_rarity(0.005, 40, 2.0) ** 20
-    assert bounds.tail_rarity(0.1, 50, 1.0) == 1
+    assert tail > bounds.tail_bound(0.005, 40, 2.0) ** 20
+    assert bounds.tail_bound(0.1, 50, 1.0) == 1
 
 
 # --- independent labels --------------------------------------------------------------------------

@@ -2,15 +2,15 @@
 
 Throughout, `bag_size` is the number of people in the whole bag. Where the paper writes a bag of
 k + 1 (Lemma A.2 and after), its k is `bag_size - 1`. `p` is the mean prior and `mu` the mean of
-eta (1 - eta). Arguments broadcast. A bound whose condition fails is infinite: it says nothing.
-Exact values stand beside the bounds where a closed form or a short sum is known.
+eta (1 - eta). Arguments broadcast. A bound whose condition fails is infinite. Exact values are
+included where a closed form or a short sum is known.
 """
 
 from labelaudit.bounds.exact import (
     debiased_variance,
     independent_advantage,
     response_advantage,
-    revealed_chance,
+    revealed_probability,
     two_point_advantage,
 )
 from labelaudit.bounds.paper import (
@@ -24,7 +24,7 @@ from labelaudit.bounds.paper import (
     label_dp_bound,
     lemma_bound,
     multiplicative_tail_bound,
-    tail_chance,
+    tail_probability,
     tail_threshold,
 )
 from labelaudit.bounds.sharper import (
@@ -33,7 +33,6 @@ from labelaudit.bounds.sharper import (
     aggregation_bound,
     bag_bounds,
     bag_gap_bounds,
-    bag_root_bound,
     gap_bound,
     gap_rate,
     independent_tilted_bound,
@@ -41,7 +40,7 @@ from labelaudit.bounds.sharper import (
     label_dp_classes_bound,
     label_dp_half_bound,
     root_bound,
-    tail_rarity,
+    tail_bound,
 )
 
 __all__ = [
@@ -51,7 +50,6 @@ __all__ = [
     "aggregation_bound",
     "bag_bounds",
     "bag_gap_bounds",
-    "bag_root_bound",
     "debiased_variance",
     "gap_bound",
     "gap_rate",
@@ -70,10 +68,10 @@ __all__ = [
     "lemma_bound",
     "multiplicative_tail_bound",
     "response_advantage",
-    "revealed_chance",
+    "revealed_probability",
     "root_bound",
-    "tail_chance",
-    "tail_rarity",
+    "tail_bound",
+    "tail_probability",
     "tail_threshold",
     "two_point_advantage",
 ]

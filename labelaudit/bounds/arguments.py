@@ -1,4 +1,4 @@
-"""What the bounds are told, checked: bag sizes, priors' doubt, epsilons."""
+"""Checks of the arguments of bounds: bag sizes, variances eta (1 - eta), epsilons."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def sizes(bag_size: ArrayLike, least: int = 1, name: str = "bag_size") -> Floats
     array = checks.numbers(bag_size, name)
     bad = ~((array >= least) & (array == np.floor(array)) & np.isfinite(array))
     if bad.any():
-        value = array[bad].flat[0]
-        raise ValueError(f"{name} must be a whole number of at least {least}, not {value:g}")
+        wrong = array[bad].flat[0]
+        raise ValueError(f"{name} must be a whole number of at least {least}, not {wrong:g}")
     return array
 
 
@@ -30,13 +30,13 @@ def at_most(values: ArrayLike, name: str, most: float) -> Floats:
     return array
 
 
-def spreads(mu: ArrayLike, name: str = "mu") -> Floats:
+def variances(mu: ArrayLike, name: str = "mu") -> Floats:
     """Values of eta (1 - eta), or means of them: numbers in [0, 1/4]."""
     return at_most(mu, name, 0.25)
 
 
 def epsilons(epsilon: ArrayLike) -> Floats:
-    """Numbers of at least 0; infinity is one."""
+    """Numbers of at least 0, or infinity."""
     return at_most(epsilon, "epsilon", math.inf)
 
 

@@ -11,19 +11,19 @@ from labelaudit import checks
 from labelaudit.bounds.arguments import at_most, epsilons, sizes
 from labelaudit.checks import Floats
 
-# Others whose number of high priors is less likely than this are left out of a sum over them.
+# Numbers of high priors among the others that are less likely than this are left out of a sum.
 RARE = 1e-19
-# Binomial laws are cut so many standard deviations out, where less than 1e-30 is left.
+# Binomial distributions end this many standard deviations from the mean; less than 1e-30 is lost.
 REACH = 12.0
-# Above this bag size laws are convolved by Fourier transform: quicker, and right to 1e-13.
+# Above this bag size the convolution is a Fourier transform: quicker, and correct to 1e-13.
 LARGEST_DIRECT = 2000
 
 
 def independent_advantage(p: ArrayLike, bag_size: ArrayLike) -> Floats:
     """EAdv of label proportions when every prior is p: Theorem 3.2's equality, exactly.
 
-    For p <= 1/2 it is E[(2 alpha - 1)^+], a sum of positive terms, so that nothing cancels even
-    where it is as small as 1e-300. Terms more than 20 standard deviations past k/2 are dropped.
+    For p <= 1/2 it is E[(2 alpha - 1)^+], a sum of positive terms: nothing cancels, even where it
+    is as small as 1e-300. Terms more than 20 standard deviations past k/2 are left out.
 
     >>> round(float(independent_advantage(0.5, 9)), 12) == round(math.comb(8, 4) / 2**9, 12)
     True
@@ -43,13 +43,13 @@ def independent_advantage(p: ArrayLike, bag_size: ArrayLike) -> Floats:
     return result
 
 
-def revealed_chance(p: ArrayLike, bag_size: ArrayLike) -> Floats:
-    """The chance that label proportions reveal every label of a bag: p^k + (1 - p)^k.
+def revealed_probability(p: ArrayLike, bag_size: ArrayLike) -> Floats:
+    """The probability that label proportions reveal every label of a bag: p^k + (1 - p)^k.
 
-    The priors are independent draws from a law of mean p without mass at 0 or 1. Then a bag is
-    revealed when all of its labels are equal, and only then; of the law only its mean matters.
+    The priors are independent draws from a distribution of mean p without mass at 0 or 1. Then a
+    bag is revealed if and only if all of its labels are equal, which depends on the mean alone.
 
-    >>> revealed_chance([0.5, 1 / 16], 8).round(4).tolist()
+    >>> revealed_probability([0.5, 1 / 16], 8).round(4).tolist()
     [0.0078, 0.5967]
     """
     mean, bags = checks.probabilities(p, "p"), sizes(bag_size)
@@ -60,9 +60,8 @@ def two_point_advantage(low: float, high: float, weight: float, bag_size: int) -
     """IEAdv of label proportions at `low` and at `high`, and EAdv, when those are the priors.
 
     A prior is `high` with probability `weight`, else `low`. The number j of high priors among the
-    others is binomial, and given j their count is a sum of two binomials: every value is a sum
-    over j, without sampling. The absolute error is below 1e-15, and below 1e-12 in bags of more
-    than 2000 people.
+    others is binomial, and given j their count is a sum of two binomials, so every value is a sum
+    over j. The absolute error is below 1e-15, and below 1e-12 in bags of more than 2000 people.
 
     >>> two_point_advantage(0.0, 0.5, 0.5, 2).round(12).tolist()
     [0.0, 0.375, 0.1875]
@@ -70,19 +69,18 @@ def two_point_advantage(low: float, high: float, weight: float, bag_size: int) -
     from scipy import stats
 
     points = [checks.real_number(low, "low", 0, 1), checks.real_number(high, "high", 0, 1)]
-    share = checks.real_number(weight, "weight", 0, 1)
+    fraction = checks.real_number(weight, "weight", 0, 1)
     others = checks.whole_number(bag_size, "bag_size") - 1
-    number = np.arange(others + 1)
-    chances = stats.binom.pmf(number, others, share)
+    probabilities = stats.binom.pmf(np.arange(others + 1), others, fraction)
     gains = np.zeros(2)
-    for j, chance in zip(number[chances > RARE], chances[chances > RARE], strict=True):
-        law = _sum_of_binomials(others - int(j), points[0], int(j), points[1])
-        gains += chance * np.array([_gain(own, law) for own in points])
-    return np.array([*gains, (1 - share) * gains[0] + share * gains[1]])
+    for j in np.flatnonzero(probabilities > RARE):
+        counts = _sum_of_binomials(others - int(j), points[0], int(j), points[1])
+        gains += probabilities[j] * np.array([_gain(own, counts) for own in points])
+    return np.array([*gains, (1 - fraction) * gains[0] + fraction * gains[1]])
 
 
 def _binomial(n: int, p: float) -> Floats:
-    """The law of a binomial count, without the far tails where it is long."""
+    """A binomial distribution; a long one without its far tails."""
     from scipy import stats
 
     centre, reach = n * p, REACH * math.sqrt(n * p * (1 - p)) + 40
@@ -91,18 +89,18 @@ def _binomial(n: int, p: float) -> Floats:
 
 
 def _sum_of_binomials(n: int, p: float, m: int, r: float) -> Floats:
-    """The law of Bin(n, p) + Bin(m, r), from where it starts to matter."""
-    one, two = _binomial(n, p), _binomial(m, r)
+    """The distribution of Bin(n, p) + Bin(m, r), without its far tails."""
+    first, second = _binomial(n, p), _binomial(m, r)
     if n + m < LARGEST_DIRECT:
-        return np.convolve(one, two)
-    length = one.size + two.size - 1
+        return np.convolve(first, second)
+    length = first.size + second.size - 1
     padded = 1 << (length - 1).bit_length()
-    law = np.fft.irfft(np.fft.rfft(one, padded) * np.fft.rfft(two, padded), padded)[:length]
-    return np.maximum(law, 0.0)
+    product = np.fft.rfft(first, padded) * np.fft.rfft(second, padded)
+    return np.maximum(np.fft.irfft(product, padded)[:length], 0.0)
 
 
 def _gain(own: float, others: Floats) -> float:
-    """The advantage on a prior `own`, given the law of the others' count."""
+    """The advantage on a prior `own`, from the distribution of the others' count."""
     if own > 0.5:
         own, others = 1 - own, others[::-1]
     excess = own * np.append(0.0, others) - (1 - own) * np.append(others, 0.0)
@@ -124,7 +122,7 @@ def response_advantage(eta: ArrayLike, epsilon: ArrayLike) -> Floats:
 
 
 def debiased_variance(count: ArrayLike, bag_size: ArrayLike, epsilon: ArrayLike) -> Floats:
-    """Variance of `GeometricProportions.debias` on a bag with so many ones, after clipping.
+    """Variance of `GeometricProportions.debias` on a bag with `count` ones, after clipping.
 
     q / ((1 - q)^2 k^2) (2 - (q^s + q^(k-s)) / (1 + q)) with q = e^-epsilon: clipping and then
     debiasing *reduces* the variance 2 q / ((1 - q)^2 k^2) of the noise.
@@ -136,7 +134,7 @@ def debiased_variance(count: ArrayLike, bag_size: ArrayLike, epsilon: ArrayLike)
     ones = at_most(count, "count", math.inf)
     bad = (ones > bags) | (ones != np.floor(ones))
     if bad.any():
-        value, size = (np.broadcast_to(given, bad.shape)[bad][0] for given in (ones, bags))
+        value, size = (np.broadcast_to(array, bad.shape)[bad][0] for array in (ones, bags))
         raise ValueError(
             f"count must be a whole number from 0 to bag_size, not {value:g} in a bag of {size:g}"
         )

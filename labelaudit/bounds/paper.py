@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.bounds.arguments import epsilons, sizes, spreads
+from labelaudit.bounds.arguments import epsilons, sizes, variances
 from labelaudit.checks import Floats
 
 # The constant of Lemma A.2.
@@ -36,7 +36,7 @@ def independent_gap_bound(p: ArrayLike, bag_size: ArrayLike, rate: float = 2.0) 
 
 
 def independent_bernstein_bound(p: ArrayLike, bag_size: ArrayLike) -> Floats:
-    """The bound the proof of Theorem 3.2 arrives at: Bernstein's for P(alpha > 1/2), p <= 1/2.
+    """The bound in the proof of Theorem 3.2: Bernstein's for P(alpha > 1/2), p <= 1/2.
 
     >>> float(independent_bernstein_bound(0.5, 10))
     1.0
@@ -59,7 +59,7 @@ def lemma_bound(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
     >>> float(lemma_bound(0.5, 0.25, 101)).__round__(4)
     0.1475
     """
-    prior, spread = checks.probabilities(p, "p"), spreads(mu)
+    prior, spread = checks.probabilities(p, "p"), variances(mu)
     k = sizes(bag_size, 2) - 1
     root = np.sqrt(LEMMA_CONSTANT * np.sqrt(spread) / k**1.5)
     return k**0.25 * np.sqrt(2 * _width(k, prior * (1 - prior))) * root + spread / k
@@ -68,13 +68,13 @@ def lemma_bound(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
 def general_form(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
     """The expression inside Theorem 3.3's O~, with constant 1 and no logarithm.
 
-    As such it is a bound for every bag of two or more, as the paper does not say: mu <= p (1 - p),
-    so it is at least `root_bound`.
+    In this form it is a bound for every bag of two or more, which the paper does not state: since
+    mu <= p (1 - p), it is at least `root_bound`.
 
     >>> float(general_form(0.5, 0.25, 4)).__round__(4)
     0.4268
     """
-    prior, spread = checks.probabilities(p, "p"), spreads(mu)
+    prior, spread = checks.probabilities(p, "p"), variances(mu)
     k = sizes(bag_size, 2)
     return (spread * prior * (1 - prior)) ** 0.25 / np.sqrt(k) + spread**0.25 / k
 
@@ -87,7 +87,7 @@ def individual_form(mu_i: ArrayLike, p: ArrayLike, mu: ArrayLike, bag_size: Arra
     >>> individual_form(0.25, 0.5, 0.25, [11, 12]).round(4).tolist()
     [inf, 0.2064]
     """
-    own, prior, spread = spreads(mu_i, "mu_i"), checks.probabilities(p, "p"), spreads(mu)
+    own, prior, spread = variances(mu_i, "mu_i"), checks.probabilities(p, "p"), variances(mu)
     k = sizes(bag_size, 2)
     with np.errstate(divide="ignore", invalid="ignore"):
         inner = spread + spread**-1.5
@@ -104,7 +104,7 @@ def individual_lemma_bound(
     >>> float(individual_lemma_bound(0.25, 0.5, 0.25, 101)).__round__(4)
     0.0687
     """
-    own, prior, spread = spreads(mu_i, "mu_i"), checks.probabilities(p, "p"), spreads(mu)
+    own, prior, spread = variances(mu_i, "mu_i"), checks.probabilities(p, "p"), variances(mu)
     k = sizes(bag_size, 2) - 1
     with np.errstate(divide="ignore"):
         inner = (1 - 2 * spread) ** k + math.pi / (4 * spread * k) ** 1.5
@@ -114,30 +114,30 @@ def individual_lemma_bound(
         return np.where(own == 0, 0.0, own * total)
 
 
-def tail_threshold(mu: ArrayLike, bag_size: ArrayLike, share: float = 0.5) -> Floats:
-    """Theorem A.9, explicit: the level that f_1 - f_2 of a bag seldom exceeds.
+def tail_threshold(mu: ArrayLike, bag_size: ArrayLike, fraction: float = 0.5) -> Floats:
+    """Theorem A.9, explicit: a level that f_1 - f_2 of a bag exceeds with small probability.
 
-    9 (k mu + beta) / (k sqrt((k - 1) mu - beta)) with beta = `share` of (k - 1) mu; how seldom,
-    `tail_chance` says.
+    9 (k mu + beta) / (k sqrt((k - 1) mu - beta)) with beta = `fraction` of (k - 1) mu. The
+    probability is at most `tail_probability`.
 
     >>> float(tail_threshold(0.25, 101)).__round__(4)
     0.9514
     """
-    spread, k = spreads(mu), sizes(bag_size, 2)
-    beta = checks.real_number(share, "share", 0, 1) * (k - 1) * spread
+    spread, k = variances(mu), sizes(bag_size, 2)
+    beta = checks.real_number(fraction, "fraction", 0, 1) * (k - 1) * spread
     with np.errstate(divide="ignore", invalid="ignore"):
         level = 9 * (k * spread + beta) / (k * np.sqrt((k - 1) * spread - beta))
     return np.where(spread == 0, 0.0, level)
 
 
-def tail_chance(mu: ArrayLike, bag_size: ArrayLike, share: float = 0.5) -> Floats:
-    """Theorem A.9, explicit: the chance of exceeding `tail_threshold` is at most this.
+def tail_probability(mu: ArrayLike, bag_size: ArrayLike, fraction: float = 0.5) -> Floats:
+    """Theorem A.9, explicit: a bound on the probability of exceeding `tail_threshold`.
 
-    >>> float(tail_chance(0.25, 401)).__round__(5)
+    >>> float(tail_probability(0.25, 401)).__round__(5)
     0.00254
     """
-    spread, k = spreads(mu), sizes(bag_size, 2)
-    beta = checks.real_number(share, "share", 0, 1) * (k - 1) * spread
+    spread, k = variances(mu), sizes(bag_size, 2)
+    beta = checks.real_number(fraction, "fraction", 0, 1) * (k - 1) * spread
     with np.errstate(invalid="ignore"):
         exponent = np.where(spread == 0, 0.0, beta**2 / (2 * k * spread + beta / 6))
     return (k + 1) * np.exp(-exponent)
@@ -156,8 +156,8 @@ def multiplicative_tail_bound(p: ArrayLike, bag_size: ArrayLike, delta: ArrayLik
     """Theorem 3.7 with constants that work: |I| exceeds this with probability at most delta.
 
     3.07 sqrt(log(2 / delta) / (p (1 - p) k)) where k >= 32 log(2 / delta) / (p (1 - p)), for
-    labels independent of features; infinite for smaller bags. The printed log(1 / delta) cannot
-    do for delta near 1.
+    labels independent of features; infinite for smaller bags. The printed log(1 / delta) is not
+    enough for delta near 1.
 
     >>> multiplicative_tail_bound(0.5, [400, 800], 0.05).round(4).tolist()
     [inf, 0.4169]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.bounds.arguments import at_most, epsilons, members, sizes, spreads
+from labelaudit.bounds.arguments import at_most, epsilons, members, sizes, variances
 from labelaudit.bounds.paper import label_dp_bound
 from labelaudit.checks import Floats
 
@@ -16,7 +16,7 @@ from labelaudit.checks import Floats
 # this and the next by intervals.
 BESSEL_CONSTANT = 0.93765
 # The supremum of 2 sqrt(V) exp(-(V - 1/4)) I0(V - 1/4) over V >= 1/4, 1.12541 at V = 0.60636,
-# rounded up.
+# rounded up. For every bag, with V the sum of eta_i (1 - eta_i), f_1 - f_2 <= 1.1255 sqrt(V) / k.
 BAG_CONSTANT = 1.1255
 
 
@@ -39,7 +39,7 @@ def individual_bound(mu_i: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Flo
     """
     from scipy import special
 
-    own, spread = spreads(mu_i, "mu_i"), spreads(mu)
+    own, spread = variances(mu_i, "mu_i"), variances(mu)
     return 2 * own * special.ive(0, (sizes(bag_size) - 1) * spread)
 
 
@@ -49,7 +49,7 @@ def root_bound(mu: ArrayLike, bag_size: ArrayLike) -> Floats:
     >>> float(root_bound(0.25, 101)) == BESSEL_CONSTANT / 20
     True
     """
-    spread, size = spreads(mu), sizes(bag_size)
+    spread, size = variances(mu), sizes(bag_size)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(spread == 0, 0.0, BESSEL_CONSTANT * np.sqrt(spread / (size - 1)))
 
@@ -66,7 +66,7 @@ def bag_bounds(eta: ArrayLike) -> Floats:
 
     spread = members(eta)
     spread = spread * (1 - spread)
-    # A difference of sums could dip below zero by rounding, where the bound would stop being one.
+    # Rounding could make a difference of sums negative, and the result too small for a bound.
     others = np.maximum(spread.sum(axis=-1, keepdims=True) - spread, 0.0)
     return 2 * spread * special.ive(0, others)
 
@@ -75,7 +75,7 @@ def bag_gap_bounds(eta: ArrayLike) -> Floats:
     """A bound for each member that falls exponentially when the others are biased as it is.
 
     max(eta_i, 1 - eta_i) exp(-D_i) max_s Q_i(s): every other prior is tilted by the odds of
-    eta_i, D_i is the divergence this costs, Q_i the tilted law of the others' count.
+    eta_i, D_i is the divergence this costs, Q_i the tilted distribution of the others' count.
 
     >>> bag_gap_bounds([0.1] * 3).round(4).tolist()
     [0.162, 0.162, 0.162]
@@ -88,15 +88,15 @@ def bag_gap_bounds(eta: ArrayLike) -> Floats:
     result = np.zeros(priors.shape)
     for i in range(priors.shape[-1]):
         own, others = priors[..., i], np.delete(priors, i, axis=-1)
-        doubtful = (own > 0) & (own < 1)
-        mine, rest = own[doubtful], others[doubtful]
+        unknown = (own > 0) & (own < 1)
+        mine, rest = own[unknown], others[unknown]
         largest = np.maximum(mine, 1 - mine)
         if rest.shape[-1]:
             logit = special.logit(rest) - special.logit(mine)[..., None]
             tilted, untilted = special.expit(logit), special.expit(-logit)
             cost = special.rel_entr(tilted, rest) + special.rel_entr(untilted, 1 - rest)
             largest = largest * np.exp(-cost.sum(axis=-1)) * pmf(tilted).max(axis=-1)
-        result[..., i][doubtful] = largest
+        result[..., i][unknown] = largest
     return result
 
 
@@ -148,8 +148,8 @@ def gap_bound(mu: ArrayLike, beta: ArrayLike, bag_size: ArrayLike) -> Floats:
     >>> float(gap_bound(0.09, 0.4, 101)).__round__(4)
     0.0036
     """
-    spread, gap = np.broadcast_arrays(spreads(mu), at_most(beta, "beta", 0.5))
-    # A mu that is computed from priors at the very edge of the gap is off by rounding.
+    spread, gap = np.broadcast_arrays(variances(mu), at_most(beta, "beta", 0.5))
+    # A mu computed from priors at the edge of the gap has a rounding error.
     bad = spread > 0.25 - gap**2 + 1e-9
     if bad.any():
         value, edge = spread[bad].flat[0], gap[bad].flat[0]
@@ -160,34 +160,22 @@ def gap_bound(mu: ArrayLike, beta: ArrayLike, bag_size: ArrayLike) -> Floats:
     return np.exp(-gap_rate(gap) * spread * (sizes(bag_size) - 1))
 
 
-def bag_root_bound(eta: ArrayLike) -> Floats:
-    """For every bag f_1 - f_2 <= 1.1255 sqrt(V) / k, where V is the sum of eta_i (1 - eta_i).
-
-    That is at most 0.5628 / sqrt(k), whatever the priors are.
-
-    >>> float(bag_root_bound([0.5, 0.5, 0.5, 0.5])) == BAG_CONSTANT / 4
-    True
-    """
-    priors = members(eta)
-    return BAG_CONSTANT * np.sqrt((priors * (1 - priors)).sum(axis=-1)) / priors.shape[-1]
-
-
-def tail_rarity(mu: ArrayLike, people: ArrayLike, scale: ArrayLike = 2.0) -> Floats:
-    """Theorem A.9 mended: HPAdv(scale sqrt(mu / k)) of m people in bags of k is at most this.
+def tail_bound(mu: ArrayLike, people: ArrayLike, scale: ArrayLike = 2.0) -> Floats:
+    """Theorem A.9 corrected: HPAdv(scale sqrt(mu / k)) of m people in bags of k is at most this.
 
     exp(-4 m mu (x log x - x + 1)) with x = (scale / 1.1255)^2, and 1 where x <= 1. For the level
     2 sqrt(mu / k) it is below exp(-5.8 m mu), whatever k is: no factor k + 1 and no condition.
 
-    >>> bool(tail_rarity(0.25, 4) < math.exp(-5.8))
+    >>> bool(tail_bound(0.25, 4) < math.exp(-5.8))
     True
     """
     x = np.maximum(at_most(scale, "scale", 1e100) / BAG_CONSTANT, 1.0) ** 2
     exponent = x * np.log(x) - x + 1
-    return np.exp(-4 * exponent * spreads(mu) * sizes(people, name="people"))
+    return np.exp(-4 * exponent * variances(mu) * sizes(people, name="people"))
 
 
 def label_dp_half_bound(epsilon: ArrayLike) -> Floats:
-    """Half of it is enough for binary labels: EAdv <= tanh(epsilon / 2) / 2, attained by RR.
+    """For binary labels half of `label_dp_bound`: EAdv <= tanh(epsilon / 2) / 2, attained by RR.
 
     >>> float(label_dp_half_bound(1.0)).__round__(4)
     0.2311
@@ -196,7 +184,7 @@ def label_dp_half_bound(epsilon: ArrayLike) -> Floats:
 
 
 def label_dp_classes_bound(epsilon: ArrayLike, classes: ArrayLike = math.inf) -> Floats:
-    """For any number of classes EAdv <= tanh(epsilon / 4), the farthest a maximum can move.
+    """For any number of classes EAdv <= tanh(epsilon / 4), the most that a maximum can change.
 
     With few classes, 2 <= c < 1 + e^(epsilon / 2), it is the advantage of c-ary randomized
     response on the uniform prior, which attains it; two classes give `label_dp_half_bound`.

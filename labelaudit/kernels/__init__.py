@@ -1,8 +1,8 @@
 """Compiled inner loops, imported on first use so that `import labelaudit` stays light.
 
-numba keeps compiled code on disk, so that a second process starts warm, but looks only at the
-file a function stands in: after a change in one kernel it would go on using the others' compiled
-copies of it. Ours are therefore kept in a folder named after all kernel sources together.
+numba keeps compiled code on disk, so that a second process starts warm. But it checks only the file
+that defines a function: after a change in one kernel, others would use their old compiled copies of
+it. Compiled kernels are therefore kept in a folder named by a digest of all kernel sources.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from numba import get_num_threads, njit, set_num_threads
 __all__ = ["compiled"]
 
 config: Any = numba_config
-# Priors below which waking a second thread costs more than it saves.
+# With fewer priors, starting a second thread costs more than it saves.
 SMALL_BATCH = 20_000
 
 
 def _cache_folder() -> str:
-    here = Path(__file__).parent
+    folder = Path(__file__).parent
     digest = hashlib.sha256()
-    for source in sorted(here.glob("*.py")):
+    for source in sorted(folder.glob("*.py")):
         digest.update(source.read_bytes())
     if config.CACHE_DIR:
         base = Path(config.CACHE_DIR)
-    elif os.access(here, os.W_OK):
-        base = here / "__pycache__"
+    elif os.access(folder, os.W_OK):
+        base = folder / "__pycache__"
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelaudit"
     return str(base / f"kernels-{digest.hexdigest()[:16]}")
@@ -44,7 +44,7 @@ _FOLDER = _cache_folder()
 def compiled(
     *, parallel: bool = False, any_order: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Compile a kernel: IEEE arithmetic but for fused multiply-add; sums `any_order` if allowed."""
+    """Compile a kernel in IEEE arithmetic with fused multiply-add, its sums in `any_order`."""
     fastmath = {"contract", "reassoc"} if any_order else {"contract"}
     make = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)
 

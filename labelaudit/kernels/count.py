@@ -1,12 +1,12 @@
-"""The law of a bag's label count, and of the count with noise."""
+"""The distribution of a bag's label count, and of the count with noise."""
 
 from __future__ import annotations
 
 from labelaudit.kernels import compiled
 
 N_CHUNKS = 64
-# Counts less likely than this are left out: sixteen orders of magnitude for the answer's own
-# digits, and as many for what the recursions must forget on their way to it.
+# Counts less likely than this are left out: sixteen orders of magnitude for the digits of the
+# result, and as many for the start of the recursions, which they must forget.
 NEGLIGIBLE = 1e-36
 # The floor where nothing may be left out: above 1e-300 every number keeps its full precision.
 TINY = 1e-306
@@ -24,7 +24,7 @@ def _trim(row, lo, hi, floor):
 
 @compiled()
 def count_pmf(p, c, n, floor, rows):
-    """Law of the sum of n Bernoulli(p[j]), c = 1 - p: returns it with the window it fills.
+    """Distribution of the sum of n Bernoulli(p[j]), c = 1 - p, and the window that it fills.
 
     Four members a pass, from one row of `rows` (2 x at least n + 9) to the other. Entry s + 4
     of the returned row is P(count = s); those outside lo..hi + 4 are below `floor`, and unset.
@@ -60,21 +60,39 @@ def count_pmf(p, c, n, floor, rows):
 
 
 @compiled()
-def noisy_law(pmf, lo, hi, tau, left, right, law):
-    """Law of the count plus noise, unscaled, on the grid tau + (lo - 1 .. hi).
+def noisy_pmf(pmf, lo, hi, tau, left, right, noisy):
+    """Distribution of the count plus noise, unscaled, on the grid tau + (lo - 1 .. hi).
 
-    `left` and `right` are the noise's decays: law[j + 1] is the value at tau + j, that is
+    `left` and `right` are the noise's decays: noisy[j + 1] is the value at tau + j, that is
     sum_{s <= j} pmf[s] left^(tau + j - s) + sum_{s > j} pmf[s] right^(s - tau - j).
     """
-    law[lo] = 0.0
+    noisy[lo] = 0.0
     reach = left**tau
     run = 0.0
     for j in range(lo, hi + 1):
         run = run * left + pmf[j]
-        law[j + 1] = run * reach
+        noisy[j + 1] = run * reach
     if right > 0.0:
         reach = right ** (1.0 - tau)
         run = 0.0
         for j in range(hi - 1, lo - 2, -1):
             run = run * right + pmf[j + 1]
-            law[j + 1] += run * reach
+            noisy[j + 1] += run * reach
+
+
+@compiled()
+def run_sums(pmf, lo, hi, q, below, above):
+    """below[j] = sum_{s <= j} pmf[s] q^(j-s) and above[j] = sum_{s >= j} pmf[s] q^(s-j), lo..hi.
+
+    With t in [0, 1], the density of the count plus Laplace noise at j + t is below[j] q^t +
+    above[j + 1] q^(1 - t), up to a factor.
+    """
+    run = 0.0
+    for j in range(lo, hi + 1):
+        run = run * q + pmf[j]
+        below[j] = run
+    run = 0.0
+    above[hi + 1] = 0.0
+    for j in range(hi, lo - 1, -1):
+        run = run * q + pmf[j]
+        above[j] = run

@@ -1,7 +1,7 @@
-"""Exact sums over every release: the additive advantage and its label-conditional twin.
+"""Exact sums over every release: the additive and the label-conditional advantage.
 
-With R the law of the noisy count and R_i that law without example i (see `ratio`), both measures
-are sum_z max(0, a R_i(z-1) - b R_i(z)), where (a, b) = (eta_i, 1 - eta_i) for the additive
+With R the distribution of the noisy count, and R_i without example i (see `bag`), both measures are
+sum_z max(0, a R_i(z-1) - b R_i(z)), where (a, b) = (eta_i, 1 - eta_i) for the additive
 advantage of an example with eta_i <= 1/2, and (1, 1) for the total-variation distance. R_i comes
 out of R by deconvolution, whose absolute error cannot grow while eta_i <= 1/2; an example with
 eta_i > 1/2 is handled with all labels flipped. Outside the counts' window every term is a
@@ -16,9 +16,9 @@ import numpy as np
 from numba import prange
 
 from labelaudit.kernels import compiled
-from labelaudit.kernels.count import N_CHUNKS, count_pmf, noisy_law
+from labelaudit.kernels.count import N_CHUNKS, count_pmf, noisy_pmf, run_sums
 
-# What is left out of a sum that need only be right to 1e-13.
+# Counts less likely than this are left out; the sums need an absolute precision of 1e-13.
 FLOOR = 1e-18
 
 
@@ -29,7 +29,7 @@ def _positive(x):
 
 
 @compiled()
-def _law_gains(law, lo, hi, q, eta, n, conditional, work, gain):
+def _geometric_gains(pmf, lo, hi, q, eta, n, conditional, work, gain):
     """Gains under geometric noise (or none) of n examples with eta <= 1/2.
 
     Since eta R_i(z-1) + (1 - eta) R_i(z) = R(z), each term is max(0, m R_i(z-1) - R(z)) with
@@ -39,24 +39,24 @@ def _law_gains(law, lo, hi, q, eta, n, conditional, work, gain):
     for i in range(n):
         m[i] = 1.0 if conditional else 2.0 * eta[i]
         inverse[i] = 1.0 / (1.0 - eta[i])
-        rest[i] = law[lo] / (1.0 - eta[i] + eta[i] * q)
+        rest[i] = pmf[lo] / (1.0 - eta[i] + eta[i] * q)
         gain[i] = 0.0
     # Three terms a pass, so that an example's numbers stay in registers between them.
     for z in range(lo + 1, hi - 1, 3):
-        first, second, third = law[z], law[z + 1], law[z + 2]
+        first, second, third = pmf[z], pmf[z + 1], pmf[z + 2]
         for i in range(n):
-            one = (first - eta[i] * rest[i]) * inverse[i]
-            two = (second - eta[i] * one) * inverse[i]
-            more = _positive(m[i] * rest[i] - first) + _positive(m[i] * one - second)
-            gain[i] += more + _positive(m[i] * two - third)
-            rest[i] = (third - eta[i] * two) * inverse[i]
+            next1 = (first - eta[i] * rest[i]) * inverse[i]
+            next2 = (second - eta[i] * next1) * inverse[i]
+            terms = _positive(m[i] * rest[i] - first) + _positive(m[i] * next1 - second)
+            gain[i] += terms + _positive(m[i] * next2 - third)
+            rest[i] = (third - eta[i] * next2) * inverse[i]
     for z in range(hi + 1 - (hi - lo) % 3, hi + 1):
         for i in range(n):
-            gain[i] += _positive(m[i] * rest[i] - law[z])
-            rest[i] = (law[z] - eta[i] * rest[i]) * inverse[i]
+            gain[i] += _positive(m[i] * rest[i] - pmf[z])
+            rest[i] = (pmf[z] - eta[i] * rest[i]) * inverse[i]
     # Beyond hi each term is q times the one before, so one term and a factor sum them all.
     for i in range(n):
-        last = _positive(m[i] * rest[i] - q * law[hi])
+        last = _positive(m[i] * rest[i] - q * pmf[hi])
         scale = inverse[i] if conditional else 1.0
         gain[i] = (gain[i] * (1.0 - q) + last) / (1.0 + q) * scale
 
@@ -85,9 +85,8 @@ def _interval_gain(start, end, epsilon, q):
 def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
     """Gain under Laplace noise of one example with eta <= 1/2.
 
-    below[j] = sum_{s <= j} P(s) q^(j-s) and above[j + 1] = sum_{s > j} P(s) q^(s-j-1): between
-    j and j + 1 both joint densities mix e^(-epsilon t) and e^(-epsilon (1 - t)), and their
-    coefficients without example i follow by the same deconvolution as the law itself.
+    Between j and j + 1 both joint densities mix e^(-epsilon t) and e^(-epsilon (1 - t)) with the
+    coefficients of `run_sums`. Without example i they follow by the same deconvolution.
     """
     q = math.exp(-epsilon)
     inverse = 1.0 / (1.0 - eta)
@@ -107,16 +106,7 @@ def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
 def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
     """Gains under Laplace noise of n examples with eta <= 1/2."""
     below, above = work[0], work[1]
-    q = math.exp(-epsilon)
-    run = 0.0
-    for j in range(lo, hi + 1):
-        run = run * q + pmf[j]
-        below[j] = run
-    run = 0.0
-    above[hi + 1] = 0.0
-    for j in range(hi, lo - 1, -1):
-        run = run * q + pmf[j]
-        above[j] = run
+    run_sums(pmf, lo, hi, math.exp(-epsilon), below, above)
     for i in range(n):
         a = 1.0 if conditional else eta[i]
         b = 1.0 if conditional else 1.0 - eta[i]
@@ -124,8 +114,8 @@ def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
 
 
 @compiled()
-def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work, where, out):
-    """Gains of the members on one side of one half; `flipped` sees labels and law mirrored."""
+def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, conditional, flipped, work, where, out):
+    """Gains of the members on one side of one half; if `flipped`, of all labels flipped."""
     group, gain, scratch = work[0], work[1], work[2:5]
     n = 0
     for j in range(eta.size):
@@ -135,9 +125,9 @@ def _half_bag(eta, law, lo, hi, q, epsilon, laplace, conditional, flipped, work,
     if n == 0:
         return
     if laplace:
-        _laplace_gains(law, lo, hi, epsilon, group, n, conditional, scratch, gain)
+        _laplace_gains(pmf, lo, hi, epsilon, group, n, conditional, scratch, gain)
     else:
-        _law_gains(law, lo, hi, q, group, n, conditional, scratch, gain)
+        _geometric_gains(pmf, lo, hi, q, group, n, conditional, scratch, gain)
     for i in range(n):
         out[where[i]] = gain[i]
 
@@ -154,19 +144,19 @@ def gains(eta, epsilon, laplace, conditional):
         work = np.empty((7, k + 9))
         where = np.empty(k + 1, np.int64)
         for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
-            complement, law, mirrored = work[0], work[0], work[1]
+            complement, pmf, mirrored = work[0], work[0], work[1]
             for j in range(k):
                 complement[j] = 1.0 - eta[bag, j]
-            pmf, lo, hi = count_pmf(eta[bag], complement, k, FLOOR, rows)
+            counts, lo, hi = count_pmf(eta[bag], complement, k, FLOOR, rows)
             if laplace or q == 0.0:
                 for j in range(lo, hi + 1):
-                    law[j] = pmf[j]
+                    pmf[j] = counts[j]
             else:
-                noisy_law(pmf, lo, hi, 0.0, q, q, mirrored)
+                noisy_pmf(counts, lo, hi, 0.0, q, q, mirrored)
                 for j in range(lo, hi + 1):
-                    law[j] = mirrored[j + 1]
+                    pmf[j] = mirrored[j + 1]
             for j in range(lo, hi + 1):
-                mirrored[k - j] = law[j]
+                mirrored[k - j] = pmf[j]
             for side in range(2):
                 start, end = (k - hi, k - lo) if side == 1 else (lo, hi)
                 bounds = (start, end, q, epsilon)

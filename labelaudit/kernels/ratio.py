@@ -1,21 +1,6 @@
 """The attacker's inner loop: what a release says about each label of its bag.
 
-One fact carries it. Write P for the law of a bag's label count, P_i for that law without
-example i, and eta_i for its prior; then for any noise that is added to the count, with R and R_i
-the laws of the noisy count,
-
-    R(z) = eta_i R_i(z - 1) + (1 - eta_i) R_i(z).
-
-So the posterior pi(z) = eta_i R_i(z - 1) / R(z) obeys
-
-    pi(z) = odds_i * R(z - 1) / R(z) * (1 - pi(z - 1)).
-
-R is log-concave, so odds_i R(z-1)/R(z) grows with z: run upwards while it is at most 1, and
-downwards while it is above 1, the recursion shrinks every error it is handed. It never
-subtracts nearly equal numbers, and costs one multiplication a step instead of a convolution.
-Clipping two-sided geometric noise to 0..k loses nothing: below 0 and above k the release only
-repeats what 0 and k say. All noise here is two-sided geometric or Laplace, with q = exp(-epsilon)
-the ratio of neighbouring terms; q = 0 is no noise at all.
+The recursion of `bag` for one release and all members at once.
 """
 
 from __future__ import annotations
@@ -26,13 +11,8 @@ import numpy as np
 from numba import prange
 
 from labelaudit.kernels import compiled
-from labelaudit.kernels.count import (
-    N_CHUNKS,
-    NEGLIGIBLE,
-    TINY,
-    count_pmf,
-    noisy_law,
-)
+from labelaudit.kernels.bag import read_bag
+from labelaudit.kernels.count import N_CHUNKS, NEGLIGIBLE, TINY, count_pmf, noisy_pmf
 from labelaudit.kernels.small import SMALL, attack_small_bag
 
 # Beyond this exp(-epsilon) competes with NEGLIGIBLE.
@@ -73,24 +53,24 @@ def _centre(log_odds, n, x, limit):
 def _tilt_members(x, epsilon, n, p, c, odds):
     """Tilt the priors so that the count x is typical of them; returns the tilt.
 
-    Multiplying every member's odds by one factor changes the law of the count by a power of that
-    factor, and leaves the posterior given the count as it was. With noise the tilt may not
+    Multiplying every member's odds by one factor changes the distribution of the count by a power
+    of that factor, and leaves the posterior given the count as it was. With noise the tilt may not
     exceed epsilon: beyond it the noise, not the count, explains the release.
     """
     for j in range(n):
         odds[j] = math.log(p[j]) - math.log(c[j])
     tilt = _centre(odds, n, x, epsilon)
     for j in range(n):
-        lean = min(max(odds[j] + tilt, -700.0), 700.0)
-        p[j] = _sigmoid(lean)
-        c[j] = _sigmoid(-lean)
-        odds[j] = math.exp(lean)
+        tilted = min(max(odds[j] + tilt, -700.0), 700.0)
+        p[j] = _sigmoid(tilted)
+        c[j] = _sigmoid(-tilted)
+        odds[j] = math.exp(tilted)
     return tilt
 
 
 @compiled()
 def _sweep(odds, n, steps, n_steps, start, state):
-    """The recursion of the module's head for n members at once, from likelihood ratio `start`.
+    """The recursion for n members at once, from likelihood ratio `start`.
 
     Four steps a pass, so that a member's state stays in a register between them.
     """
@@ -100,64 +80,23 @@ def _sweep(odds, n, steps, n_steps, start, state):
         first, second, third, fourth = steps[j], steps[j + 1], steps[j + 2], steps[j + 3]
         for i in range(n):
             value = odds[i] * first
-            pi = value - value * state[i]
+            posterior = value - value * state[i]
             value = odds[i] * second
-            pi = value - value * pi
+            posterior = value - value * posterior
             value = odds[i] * third
-            pi = value - value * pi
+            posterior = value - value * posterior
             value = odds[i] * fourth
-            state[i] = value - value * pi
+            state[i] = value - value * posterior
     for j in range(n_steps - n_steps % 4, n_steps):
         for i in range(n):
             state[i] = odds[i] * steps[j] * (1.0 - state[i])
 
 
-@compiled(any_order=True)
-def _moments(eta, p, c, odds, member):
-    """Read a bag as if all labels were in doubt: how many are not, and the count's moments.
-
-    The moments only decide whether to tilt, so their sums may be taken in any order.
-    """
-    known = 0
-    mean = 0.0
-    variance = 0.0
-    for j in range(eta.size):
-        value = eta[j]
-        member[j] = j
-        p[j] = value
-        c[j] = 1.0 - value
-        odds[j] = value / (1.0 - value)
-        known += (value <= 0.0) | (value >= 1.0)
-        mean += value
-        variance += value * (1.0 - value)
-    return known, mean, variance
-
-
-@compiled()
-def read_bag(eta, p, c, odds, member):
-    """Split a bag into members in doubt and known ones: counts of both, mean and variance."""
-    known, mean, variance = _moments(eta, p, c, odds, member)
-    if known == 0:
-        return eta.size, 0, mean, variance
-    n = 0
-    ones = 0
-    for j in range(eta.size):
-        if eta[j] >= 1.0:
-            ones += 1
-        elif eta[j] > 0.0:
-            p[n] = p[j]
-            c[n] = c[j]
-            odds[n] = odds[j]
-            member[n] = j
-            n += 1
-    return n, ones, mean - ones, variance
-
-
 @compiled()
 def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
-    """P(y_i = 0 | x) and P(y_i = 1 | x) of n members in doubt, for a release inside 0..n."""
+    """P(y_i = 0 | x) and P(y_i = 1 | x) of the n members that are not known, for 0 < x < n."""
     p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
-    law, steps, rows, pmf = work[5], work[6], work[7:9], work[7]
+    noisy, steps, rows, pmf = work[5], work[6], work[7:9], work[7]
     t = math.floor(x)
     tilt = 0.0
     trim = n > SMALL and not LARGE_EPSILON < epsilon < math.inf
@@ -179,11 +118,11 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
             one[i] = odds[i] * start / (1.0 + odds[i] * start)
             zero[i] = 1.0 / (1.0 + odds[i] * start)
         return
-    noisy_law(pmf, lo, hi, x - t, left, right, law)
+    noisy_pmf(pmf, lo, hi, x - t, left, right, noisy)
     for j in range(lo, t + 1):
-        steps[j - lo] = law[j] / law[j + 1]
-    # Upwards where every step shrinks the error. Picking members by adding a truth value to the
-    # index spares the branch that no processor could predict.
+        steps[j - lo] = noisy[j] / noisy[j + 1]
+    # Upwards where every step shrinks the error. Members are picked by adding a truth value to the
+    # index, which avoids a branch that processors predict badly.
     turn = steps[t - lo]
     picked = 0
     for i in range(n):
@@ -196,7 +135,7 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
         one[where[j]] = state[j]
     # Downwards for the others, and where the complement would have lost its digits.
     for j in range(hi - t):
-        steps[j] = law[hi + 1 - j] / law[hi - j]
+        steps[j] = noisy[hi + 1 - j] / noisy[hi - j]
     picked = 0
     for i in range(n):
         zero[i] = 1.0 - one[i]
@@ -211,7 +150,7 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
 
 @compiled()
 def _write(eta, n, zero, one, as_ratio, member, out):
-    """Write posteriors or likelihood ratios of the members in doubt to their places."""
+    """Write posteriors or likelihood ratios of the members that are not known."""
     if as_ratio:
         for i in range(n):
             value = eta[member[i]]
@@ -260,12 +199,12 @@ def attack(eta, positions, epsilon, as_ratio):
         start = chunk * n_bags // n_chunks
         stop = (chunk + 1) * n_bags // n_chunks
         work = np.empty((11, k + 9))
-        pmf, law = work[0], work[1]
+        pmf, noisy = work[0], work[1]
         member = np.empty(k, np.int64)
         where = np.empty(k + 1, np.int64)
         for bag in range(start, stop):
             done = k <= SMALL and attack_small_bag(
-                eta[bag], positions[bag], q, as_ratio, pmf, law, out[bag]
+                eta[bag], positions[bag], q, as_ratio, pmf, noisy, out[bag]
             )
             if not done:
                 _attack_bag(

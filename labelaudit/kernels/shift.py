@@ -1,4 +1,10 @@
-"""Exact distribution of the multiplicative advantage |I| over bags, examples and releases."""
+"""Exact distribution of the multiplicative advantage |I| over bags, examples and releases.
+
+`shift_masses` sorts |I| into the bins of some points. `size_masses` is for a quantile by radix
+selection: the size of a ratio r is max(r, 1/r), a float in [1, inf], and such floats are ordered as
+their bits are. One pass gives sixteen bits of the quantile; four passes give all, and no list of
+sizes is stored.
+"""
 
 from __future__ import annotations
 
@@ -8,39 +14,16 @@ import numpy as np
 from numba import prange
 
 from labelaudit.kernels import compiled
-from labelaudit.kernels.count import N_CHUNKS, TINY
-from labelaudit.kernels.ratio import read_bag
-from labelaudit.kernels.select import grid_law, padded_pmf, sizes_of
+from labelaudit.kernels.bag import member_ratios, padded_pmf, read_bag, release_pmf
+from labelaudit.kernels.count import N_CHUNKS, TINY, run_sums
 
-
-@compiled()
-def profile(odds, law, first, last, ratios):
-    """Likelihood ratios law_i(z - 1) / law_i(z) of one example, for z over the whole of `law`.
-
-    They are `first` and `last` at the two ends. The recursion of `ratio` runs upwards while it
-    shrinks errors and the posterior is at most 0.9, and downwards from the top for the rest.
-    """
-    top = law.size - 1
-    ratios[0] = first
-    posterior = odds * first / (1.0 + odds * first)
-    turn = 1
-    while turn < top:
-        step = odds * law[turn - 1] / law[turn]
-        posterior = step * (1.0 - posterior)
-        if not (step <= 1.0 and posterior <= 0.9):
-            break
-        ratios[turn] = posterior / ((1.0 - posterior) * odds)
-        turn += 1
-    ratios[top] = last
-    other = 1.0 / (1.0 + odds * last)
-    for z in range(top - 1, turn - 1, -1):
-        other = min(law[z + 1] / law[z] / odds * (1.0 - other), 1.0)
-        ratios[z] = (1.0 - other) / (other * odds)
+RADIX = 16
+BINS = 1 << RADIX
 
 
 @compiled()
 def _bin(points, value):
-    """The place of the first of the sorted `points` that is at least `value`."""
+    """The index of the first of the sorted `points` that is at least `value`."""
     low = 0
     high = points.size
     while low < high:
@@ -62,14 +45,14 @@ def _split(total, odds, ratio):
 
 
 @compiled()
-def _chance_below(target, odds, lo, hi, epsilon, pmf_sum, below, above, under, over, knots):
+def _probability_below(target, odds, size, epsilon, pmf_sum, below, above, under, over, knots):
     """P(likelihood ratio <= target) under Laplace noise, for q < target < 1/q.
 
     The ratio grows with the release: find the two counts it lies between, then the point.
     """
-    j = _bin(knots[: hi - lo + 1], target) - 1
+    j = _bin(knots[:size], target) - 1
     if j < 0:
-        # Below the counts' window hardly a release is left.
+        # Releases below the counts' window have no probability worth counting.
         return 0.0
     one_under, zero_under = _split(below[j], odds, under[j])
     one_over, zero_over = _split(above[j + 1], odds, over[j + 1])
@@ -85,62 +68,54 @@ def _chance_below(target, odds, lo, hi, epsilon, pmf_sum, below, above, under, o
 
 
 @compiled()
-def _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, mass):
-    """The same for Laplace noise, where the release is a real number.
+def _laplace_bag(odds, n, pmf, epsilon, points, work, mass):
+    """Add the mass of a bag's members to the bins of `points`; releases are real numbers.
 
-    With below[j] = sum_{s <= j} P(s) q^(j-s) and above[j+1] = sum_{s > j} P(s) q^(s-j-1), counted
-    from lo, the density between counts j and j + 1 is below[j] e^(-epsilon t) + above[j+1]
-    e^(-epsilon (1-t)), up to a factor; both are log-concave and obey the recursion.
+    The density between two counts is a mixture of the sums `below` and `above` of `run_sums`. Both
+    are log-concave and obey the recursion.
     """
     below, above, under, over, knots = work[0], work[1], work[2], work[3], work[4]
     pmf_sum = work[5]
+    sums = (pmf_sum, below, above, under, over, knots)
     q = math.exp(-epsilon)
-    size = hi - lo + 1
-    run = 0.0
+    size = pmf.size
+    run_sums(pmf, 0, size - 1, q, below, above)
     total = 0.0
     for j in range(size):
-        run = run * q + pmf[lo + j]
-        total += pmf[lo + j]
-        below[j] = run
+        total += pmf[j]
         pmf_sum[j] = total
-    run = 0.0
-    for j in range(size - 1, -1, -1):
-        run = run * q + pmf[lo + j]
-        above[j] = run
     for i in range(n):
-        profile(odds[i], below[:size], 0.0, 1.0 / q, under)
-        profile(odds[i], above[:size], q, math.inf, over)
+        member_ratios(odds[i], below[:size], 0.0, 1.0 / q, under)
+        member_ratios(odds[i], above[:size], q, math.inf, over)
         for j in range(size - 1):
             one_under, zero_under = _split(below[j], odds[i], under[j])
             one_over, zero_over = _split(above[j + 1], odds[i], over[j + 1])
             knots[j] = (one_under + q * one_over) / (zero_under + q * zero_over)
         knots[size - 1] = 1.0 / q
         reached = 0.0
-        for place in range(points.size):
-            chance = 1.0
-            if points[place] < epsilon:
-                chance = 0.0
+        for j in range(points.size):
+            probability = 1.0
+            if points[j] < epsilon:
+                probability = 0.0
                 for side in (1.0, -1.0):
-                    target = math.exp(side * points[place])
-                    chance += side * _chance_below(
-                        target, odds[i], lo, hi, epsilon, pmf_sum, below, above, under, over, knots
-                    )
-            mass[place] += max(0.0, chance - reached)
-            reached = max(reached, chance)
+                    target = math.exp(side * points[j])
+                    probability += side * _probability_below(target, odds[i], size, epsilon, *sums)
+            mass[j] += max(0.0, probability - reached)
+            reached = max(reached, probability)
         mass[points.size] += 1.0 - reached
 
 
 @compiled()
 def _grid_bag(p, c, odds, n, epsilon, points, rows, work, mass):
-    """Add the mass of a bag's members to the bins of `points`; releases lie on the grid."""
-    law, steps, back, share, sizes = work[0], work[1], work[2], work[3], work[4]
+    """The same where releases are whole counts."""
     q = math.exp(-epsilon)
-    top = grid_law(p, c, n, q, rows, law, steps, back, share)
+    probability, ratios = work[1], work[2]
+    noisy = release_pmf(p, c, n, q, rows, work[0], probability)
     for i in range(n):
-        sizes_of(odds[i], steps, back, top, q, sizes)
-        for z in range(top + 1):
+        member_ratios(odds[i], noisy, q, 1.0 / q, ratios)
+        for z in range(noisy.size):
             # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
-            mass[_bin(points, min(math.log(sizes[z]), epsilon))] += share[z]
+            mass[_bin(points, min(abs(math.log(ratios[z])), epsilon))] += probability[z]
 
 
 @compiled(parallel=True)
@@ -162,7 +137,37 @@ def shift_masses(eta, epsilon, laplace, points):
             if laplace:
                 # Laplace noise reaches every count, and an unlikely one can set the shift.
                 pmf, lo, hi = padded_pmf(p, c, n, TINY, rows)
-                _laplace_bag(odds, n, pmf, lo, hi, epsilon, points, work, masses[chunk])
+                _laplace_bag(odds, n, pmf[lo : hi + 1], epsilon, points, work, masses[chunk])
             else:
                 _grid_bag(p, c, odds, n, epsilon, points, rows, work, masses[chunk])
+    return masses.sum(axis=0)
+
+
+@compiled(parallel=True)
+def size_masses(eta, epsilon, base, shift):
+    """Mass of ratio sizes by (bits - base) >> shift: below 0, in each of 65536 bins, above."""
+    n_bags, k = eta.shape
+    q = math.exp(-epsilon)
+    n_chunks = min(N_CHUNKS, n_bags)
+    masses = np.zeros((n_chunks, BINS + 2))
+    for chunk in prange(n_chunks):
+        work = np.empty((6, k + 9))
+        rows = np.empty((2, k + 9))
+        member = np.empty(k, np.int64)
+        p, c, odds, sizes, probability = work[0], work[1], work[2], work[3], work[4]
+        mass = masses[chunk]
+        bits = sizes.view(np.int64)
+        for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
+            n, _, _, _ = read_bag(eta[bag], p, c, odds, member)
+            sizes[0] = 1.0
+            mass[min(max((bits[0] - base) >> shift, -1), BINS) + 1] += k - n
+            if n == 0:
+                continue
+            noisy = release_pmf(p, c, n, q, rows, work[5], probability)
+            for i in range(n):
+                member_ratios(odds[i], noisy, q, 1.0 / q, sizes)
+                for z in range(noisy.size):
+                    sizes[z] = max(sizes[z], 1.0 / sizes[z])
+                for z in range(noisy.size):
+                    mass[min(max((bits[z] - base) >> shift, -1), BINS) + 1] += probability[z]
     return masses.sum(axis=0)

@@ -1,11 +1,11 @@
-"""The attack on a small bag, where no vector is long enough to be worth setting up."""
+"""The attack on a small bag, whose vectors are too short to be worth setting up."""
 
 from __future__ import annotations
 
 import math
 
 from labelaudit.kernels import compiled
-from labelaudit.kernels.count import TINY, noisy_law
+from labelaudit.kernels.count import TINY, noisy_pmf
 
 # Bags this small are never worth trimming.
 SMALL = 32
@@ -27,44 +27,44 @@ def _attack_end(eta, low, q, as_ratio, out):
 
 
 @compiled()
-def _noisy_steps(eta, x, t, q, steps, law):
-    """Ratios of neighbouring terms of the noisy count's law, below t upwards, above it downwards.
+def _noisy_steps(eta, x, t, q, steps, noisy):
+    """Ratios of neighbouring probabilities of the noisy count: up to t upwards, above it downwards.
 
     False where a label is known or a probability leaves the range of a float: either puts an end
-    of the law out of reach.
+    of the distribution out of reach.
     """
     k = eta.size
     pmf = steps
     pmf[0] = 1.0
     for j in range(k):
-        one = eta[j]
-        pmf[j + 1] = pmf[j] * one
+        prior = eta[j]
+        pmf[j + 1] = pmf[j] * prior
         for s in range(j, 0, -1):
-            pmf[s] = pmf[s] * (1.0 - one) + pmf[s - 1] * one
-        pmf[0] *= 1.0 - one
+            pmf[s] = pmf[s] * (1.0 - prior) + pmf[s - 1] * prior
+        pmf[0] *= 1.0 - prior
     if not (pmf[0] > TINY and pmf[k] > TINY):
         return False
     if q == 0.0:
-        law[0] = 0.0
+        noisy[0] = 0.0
         for s in range(k + 1):
-            law[s + 1] = pmf[s]
+            noisy[s + 1] = pmf[s]
     else:
-        noisy_law(pmf, 0, k, x - t, q, q, law)
+        noisy_pmf(pmf, 0, k, x - t, q, q, noisy)
     for j in range(t + 1):
-        steps[j] = law[j] / law[j + 1]
+        steps[j] = noisy[j] / noisy[j + 1]
     for j in range(t + 1, k + 1):
-        steps[j] = law[j + 1] / law[j]
+        steps[j] = noisy[j + 1] / noisy[j]
     return True
 
 
 @compiled()
-def attack_small_bag(eta, x, q, as_ratio, steps, law, out):
-    """The recursion of `ratio` member by member; False if the bag is not for this."""
+def attack_small_bag(eta, x, q, as_ratio, steps, noisy, out):
+    """The recursion of `bag` member by member; False if the bag needs the general way."""
     k = eta.size
     if not 0.0 < x < k:
         return _attack_end(eta, x <= 0.0, q, as_ratio, out)
     t = math.floor(x)
-    if not _noisy_steps(eta, x, t, q, steps, law):
+    if not _noisy_steps(eta, x, t, q, steps, noisy):
         return False
     for i in range(k):
         prior = eta[i]

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from labelaudit.kernels.rows import BETA1, BETA2, EPSILON
+from labelaudit.kernels.embedding_adam import BETA1, BETA2, EPSILON
 from labelaudit.learning.adam_rows import Compiled, Plain
 
 __all__ = ["Adam", "RowAdam"]

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from labelaudit.kernels import rows as kernels
-from labelaudit.kernels.rows import BETA1, BETA2, EARLY, EPSILON, FORGOTTEN, REACH
+from labelaudit.kernels import embedding_adam as kernels
+from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, FORGOTTEN, REACH
 
 
 class Tables(NamedTuple):

@@ -129,7 +129,7 @@ def three_rows(found: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
         plots.curve(bottom, quantiles, shares, panel.mechanism)
         middle.set_xlim(0, points[-1])
         if np.isinf(panel.mechanism.epsilon):
-            plots.infinite_share(middle, panel.infinite, panel.mechanism)
+            plots.infinite_fraction(middle, panel.infinite, panel.mechanism)
     for name, (top, middle, bottom) in zip(names, axes.T, strict=True):
         plots.square(top)
         plots.spindle(top, epsilon)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labelaudit.advantage import additive_advantage
 from labelaudit.checks import Floats
-from labelaudit.estimates import advantage_with_known_mates, sampled_advantage
+from labelaudit.estimates import advantage_with_known_members, sampled_advantage
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.repeated import Repeated
 from labelaudit.report.beliefs import Beliefs
@@ -106,7 +106,7 @@ def _with_known(
         gains, method = plug_in_advantage(bags, mechanism, rng)
     else:
         try:
-            gains = advantage_with_known_mates(bags, mechanism, known, rng)
+            gains = advantage_with_known_members(bags, mechanism, known, rng)
         except TypeError:
             return None, ""
         method = "mates drawn at random, exact over releases"

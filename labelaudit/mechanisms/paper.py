@@ -1,13 +1,4 @@
-"""Every mechanism of the paper is a noisy channel on a bag's label count.
-
-A mechanism turns the count s of a bag's positive labels into a release z with likelihood
-L(z | s). Randomized response is the bag of one. Three kinds cover all of them:
-
-* the count plus two-sided noise whose neighbouring terms have ratio exp(-epsilon): label
-  proportions (no noise), geometric and Laplace noise, randomized response (geometric, bag of one);
-* `NoRelease`, the paper's uninformed attacker;
-* `CountChannel`, any finite channel given as a matrix.
-"""
+"""The mechanisms of the paper: the label count with noise, without noise, or nothing at all."""
 
 from __future__ import annotations
 
@@ -18,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.channel import CountChannel as CountChannel
-from labelaudit.channel import Mechanism as Mechanism
 from labelaudit.checks import Floats
+from labelaudit.mechanisms.base import CountChannel, Mechanism
 
 # Noise of a scale above 1e300 may not fit a float.
 LEAST_RATE = 1e-300
@@ -29,9 +19,13 @@ LEAST_RATE = 1e-300
 class NoisyCount(Mechanism):
     """The count plus two-sided geometric noise, clipped; infinite epsilon is no noise at all."""
 
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        self._check_parameters()
+
     @property
     def continuous(self) -> bool:
-        """Whether releases are real numbers rather than points of the grid."""
+        """Whether releases are real numbers rather than multiples of 1/k."""
         return False
 
     def positions(self, releases: ArrayLike) -> Floats:
@@ -43,7 +37,7 @@ class NoisyCount(Mechanism):
     def log_likelihood(self, releases: ArrayLike) -> Floats:
         """-epsilon |z - s| in count units, at the clipped ends too; z = s where there is no noise.
 
-        Beyond an end every count is on one side, so clipping changes the sum by a constant only.
+        Beyond an end all counts are on the same side, so clipping subtracts a constant only.
         """
         positions = np.clip(self.positions(releases), 0, self.bag_size)
         distance = np.abs(positions[:, None] - np.arange(self.bag_size + 1))
@@ -53,7 +47,7 @@ class NoisyCount(Mechanism):
             return -self.epsilon * distance
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
-        """Noisy proportions: one uniform a bag, the CDF of its count's row inverted."""
+        """Noisy proportions: the inverse CDF at one uniform draw for each bag."""
         counts = self._counts(labels)
         uniform = checks.generator(rng).random(counts.size)
         if math.isinf(self.epsilon):
@@ -68,7 +62,7 @@ class NoisyCount(Mechanism):
         return np.clip(noisy, 0, self.bag_size) / self.bag_size
 
     def channel(self) -> CountChannel:
-        """P(z | s) over the grid z = 0..k; each end holds all the noise beyond it.
+        """P(z | s) for z = 0..k in count units; each end has all the noise beyond it.
 
         >>> GeometricProportions(bag_size=1, epsilon=math.log(3)).channel().matrix.tolist()
         [[0.75, 0.25], [0.25, 0.75]]
@@ -87,12 +81,12 @@ class NoisyCount(Mechanism):
     def debias(self, releases: ArrayLike) -> Floats:
         """E[noisy proportion | clipped]: off by 1 / (k (e^epsilon - 1)) at the two ends.
 
-        Noise beyond an end has no memory of how far away the count was. The paper's display
-        (appendix C) lacks the 1/k.
+        Geometric noise has no memory, so beyond an end its mean does not depend on the count. The
+        formula of the paper (appendix C) lacks the 1/k.
         """
         positions = self.positions(releases)
         if self.epsilon < LEAST_RATE:
-            raise self._refuse_debias(f"at epsilon {self.epsilon:g} the release says nothing")
+            raise self._no_debias(f"at epsilon {self.epsilon:g} the release says nothing")
         beyond = math.exp(-self.epsilon) / -math.expm1(-self.epsilon)
         ends = (positions == self.bag_size).astype(float) - (positions == 0)
         return (positions + beyond * ends) / self.bag_size
@@ -113,10 +107,6 @@ class RandomizedResponse(NoisyCount):
     epsilon: float
     bag_size: int = field(default=1, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        self._check(epsilon=self.epsilon)
-
 
 @dataclass(frozen=True)
 class LabelProportions(NoisyCount):
@@ -128,10 +118,6 @@ class LabelProportions(NoisyCount):
 
     bag_size: int
     epsilon: float = field(default=math.inf, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        self._check(bag_size=self.bag_size)
 
 
 @dataclass(frozen=True)
@@ -147,10 +133,6 @@ class GeometricProportions(NoisyCount):
     bag_size: int
     epsilon: float
 
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        self._check(bag_size=self.bag_size, epsilon=self.epsilon)
-
 
 @dataclass(frozen=True)
 class LaplaceProportions(NoisyCount):
@@ -163,29 +145,25 @@ class LaplaceProportions(NoisyCount):
     bag_size: int
     epsilon: float
 
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        self._check(bag_size=self.bag_size, epsilon=self.epsilon)
-
     @property
     def continuous(self) -> bool:
         """Without noise the release is the count itself."""
         return math.isfinite(self.epsilon)
 
     def positions(self, releases: ArrayLike) -> Floats:
-        """Noisy counts: any real number, or the grid where there is no noise."""
+        """Noisy counts: any real number, or a whole number where there is no noise."""
         if not self.continuous:
             return super().positions(releases)
         with np.errstate(over="ignore"):
-            return checks.release_vector(releases) * self.bag_size
+            return checks.releases(releases) * self.bag_size
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Noisy proportions."""
         rate = self.bag_size * self.epsilon
         if rate < LEAST_RATE:
             raise ValueError(
-                f"Laplace noise has no law at epsilon {self.epsilon:g}: bag_size * epsilon must be "
-                f"at least {LEAST_RATE:g} to release"
+                f"Laplace noise has no distribution at epsilon {self.epsilon:g}: bag_size * "
+                f"epsilon must be at least {LEAST_RATE:g} to release"
             )
         proportions = self._counts(labels) / self.bag_size
         scale = 1 / rate
@@ -194,10 +172,10 @@ class LaplaceProportions(NoisyCount):
     def debias(self, releases: ArrayLike) -> Floats:
         """The releases themselves: the noise has mean zero."""
         if self.epsilon == 0:
-            raise self._refuse_debias("at epsilon 0 the release says nothing")
+            raise self._no_debias("at epsilon 0 the release says nothing")
         if math.isinf(self.epsilon):
             return super().debias(releases)
-        return checks.release_vector(releases).copy()
+        return checks.releases(releases).copy()
 
 
 @dataclass(frozen=True)
@@ -213,7 +191,7 @@ class NoRelease(Mechanism):
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        self._check(bag_size=self.bag_size)
+        self._check_parameters()
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Zeros."""
@@ -230,68 +208,5 @@ class NoRelease(Mechanism):
         return CountChannel(np.ones((self.bag_size + 1, 1)))
 
     def debias(self, releases: ArrayLike) -> Floats:
-        """Refused."""
-        raise self._refuse_debias("it releases nothing")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of mechanism as users name it and as every figure draws it.
-
-    `name` stands in figures and tables, `option` on the command line; `parameters` are what
-    `make` must be given.
-    """
-
-    name: str
-    title: str
-    option: str
-    make: type[Mechanism]
-    parameters: tuple[str, ...]
-    colour: str
-    marker: str
-    dashes: object
-
-
-_BAG, _NOISE = ("bag_size",), ("epsilon",)
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind(
-            "RR",
-            "randomized response",
-            "rr",
-            RandomizedResponse,
-            _NOISE,
-            "#555555",
-            "s",
-            (0, (5, 2)),
-        ),
-        Kind("LLP", "label proportions", "llp", LabelProportions, _BAG, "#0072B2", "o", "-"),
-        Kind(
-            *("LLP+Geom", "geometric noise", "geometric", GeometricProportions),
-            *(_BAG + _NOISE, "#E69F00", "^", (0, (7, 2, 1.5, 2))),
-        ),
-        Kind(
-            *("LLP+Lap", "Laplace noise", "laplace", LaplaceProportions),
-            *(_BAG + _NOISE, "#009E73", "D", (0, (1.5, 1.5))),
-        ),
-        Kind("no release", "no release", "none", NoRelease, (), "#000000", "x", (0, (1, 3))),
-        Kind(
-            *("channel", "a channel of one's own", "channel", CountChannel),
-            *(("matrix",), "#CC79A7", "v", (0, (3, 1, 1, 1, 1, 1))),
-        ),
-    )
-}
-
-
-def kind_of(mechanism: Mechanism) -> Kind:
-    """The kind of a mechanism, whatever its parameters.
-
-    >>> kind_of(LabelProportions(8)).name
-    'LLP'
-    """
-    for kind in KINDS.values():
-        if isinstance(mechanism, kind.make):
-            return kind
-    known = ", ".join(kind.make.__name__ for kind in KINDS.values())
-    raise TypeError(f"a mechanism with a colour must be one of {known}, not {mechanism!r}")
+        """Raises ValueError."""
+        raise self._no_debias("it releases nothing")

@@ -15,13 +15,13 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 LOG_BETA1, LOG_BETA2 = math.log(BETA1), math.log(BETA2)
 # Terms of the sum that count: 0.9^256 is 2e-12.
 REACH = 256
-# Last steps from which on two places give the sum to single precision.
+# From this step on, two points of a quadrature give the sum to single precision.
 EARLY = 400
-# A moment that has faded this far moves no weight: zero, before it becomes a slow denormal.
+# A moment this small moves no weight. It becomes 0 before it is a denormal, which is slow.
 FORGOTTEN = 1e-20
 LOG_FORGOTTEN = math.log(FORGOTTEN)
 N_CHUNKS = 32
-# Rows are this many turns on their way from memory, in pieces of so many bytes.
+# Rows are requested from memory this many turns before their use, in pieces of a cache line.
 AHEAD = 4
 CACHE_LINE = 64
 
@@ -73,7 +73,7 @@ def _prefetch(typing, address):
 
 @compiled()
 def _fetch(table, row):
-    """Ask for a row of `table` ahead of its use: it is far away, and the next one elsewhere."""
+    """Request a row of `table` ahead of its use: rows are scattered over the memory."""
     size = table.strides[0]
     start = table.ctypes.data + np.int64(row) * size
     for byte in range(0, size + CACHE_LINE - 1, CACHE_LINE):
@@ -92,7 +92,7 @@ def _add_terms(motion, root, w, s, w2, s2):
 
 @compiled()
 def _catch_up_row(weight, moments, last, gap, rate, tables, motion, root):
-    """Make up for `gap` steps without gradient after step `last`."""
+    """Apply the `gap` steps without gradient after step `last`."""
     pairs, power, half, correction, scale = tables
     first, second = moments[0], moments[1]
     reach = min(gap, REACH)
@@ -100,7 +100,7 @@ def _catch_up_row(weight, moments, last, gap, rate, tables, motion, root):
         motion[d] = 0.0
         root[d] = math.sqrt(second[d])
     if last < EARLY:
-        # From the last, so that the small terms are not lost on a large sum.
+        # From the last term, so that the small ones are added first.
         for j in range(reach, 0, -2):
             t = last + j
             w, s = np.float32(power[j] * correction[t]), np.float32(half[j] * scale[t])
@@ -139,7 +139,7 @@ def catch_up(weight, moments, last, rows, step, rate, tables):
                 _fetch(moments, rows[u + AHEAD])
             row = rows[u]
             gap = step - last[row]
-            # A row that never had a gradient has no motion to make up for.
+            # A row that never had a gradient does not move.
             if gap > 0 and last[row] > 0:
                 state = (weight[row], moments[row], last[row])
                 _catch_up_row(*state, gap, rate, tables, motion, root)
@@ -156,7 +156,7 @@ def update(weight, moments, last, rows, starts, examples, gradient, step, rate):
     keep2, take2 = np.float32(BETA2), np.float32(1.0 - BETA2)
     n_uses = starts[rows.size]
     for chunk in prange(N_CHUNKS):
-        # A row is in as many examples as it likes: the chunks share the uses, not the rows.
+        # Some rows have many more examples than others: chunks have equal numbers of uses.
         begin = np.searchsorted(starts[:-1], chunk * n_uses // N_CHUNKS)
         end = np.searchsorted(starts[:-1], (chunk + 1) * n_uses // N_CHUNKS)
         total = np.empty(weight.shape[1], np.float32)
@@ -167,9 +167,9 @@ def update(weight, moments, last, rows, starts, examples, gradient, step, rate):
             row = rows[u]
             total[:] = 0.0
             for e in range(starts[u], starts[u + 1]):
-                more = gradient[examples[e]]
+                term = gradient[examples[e]]
                 for d in range(total.size):
-                    total[d] += more[d]
+                    total[d] += term[d]
             p, m, v = weight[row], moments[row, 0], moments[row, 1]
             for d in range(total.size):
                 g = total[d]

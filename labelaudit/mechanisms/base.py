@@ -1,6 +1,6 @@
 """What a mechanism is: a channel from a bag's label count to a release.
 
-`Mechanism` is what all of them offer; `CountChannel` is any finite one, given as a matrix.
+`Mechanism` is the base class of all; `CountChannel` is any finite channel, as a matrix.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from labelaudit.checks import Floats
 
 
 class Mechanism:
-    """What every mechanism offers. `epsilon` is infinite where there is no label-DP guarantee.
+    """The base class of mechanisms. `epsilon` is infinite where there is no label-DP guarantee.
 
     A mechanism of your own sets `bag_size` and `epsilon` and defines `likelihood` or
-    `log_likelihood`: that is all the attacker needs. `release`, `debias` and, for exact sums over
-    all releases, `channel` are yours to add.
+    `log_likelihood`: that is all the attacker needs. Define also `release`, `debias` and, for exact
+    sums over all releases, `channel` if you use them.
 
     >>> class AnyPositive(Mechanism):
-    ...     # Tells only whether a bag of three has a positive label.
+    ...     # Releases only whether a bag of three has a positive label.
     ...     bag_size, epsilon = 3, math.inf
     ...     def likelihood(self, releases):
     ...         positive = np.arange(4) > 0
@@ -36,11 +36,11 @@ class Mechanism:
 
     bag_size: int
     epsilon: float
-    # The shape of what is released about one bag: () is one number.
+    # The shape of the release of a single bag: () is a number.
     release_shape: ClassVar[tuple[int, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        """Refuse a mechanism without a likelihood: each of the two falls back on the other."""
+        """Require `likelihood` or `log_likelihood`: each defaults to the other."""
         super().__init_subclass__()
         if cls.likelihood is Mechanism.likelihood and (
             cls.log_likelihood is Mechanism.log_likelihood
@@ -63,33 +63,30 @@ class Mechanism:
 
     def debias(self, releases: ArrayLike) -> Floats:
         """Unbiased estimates of the bags' proportions of positive labels."""
-        raise self._refuse_debias("it does not say how")
+        raise self._no_debias("it does not say how")
 
     def channel(self) -> CountChannel:
-        """The whole law of the release given each count, where it can be written as a matrix."""
+        """The distribution of the release given each count, where a matrix can hold it."""
         raise TypeError(
-            f"the exact law of {self!r} is not known: give its channel as a CountChannel"
+            f"the exact distribution of {self!r} is not known: give its channel as a CountChannel"
         )
 
     def _counts(self, labels: ArrayLike) -> NDArray[np.int64]:
         return checks.label_bags(labels, self.bag_size).sum(axis=1)
 
-    def _check(self, **parameters: Any) -> None:
-        """Refuse bad parameters, and keep the good ones as plain int and float."""
-        if "bag_size" in parameters:
-            size = checks.whole_number(parameters["bag_size"], "bag_size")
-            object.__setattr__(self, "bag_size", size)
-        if "epsilon" in parameters:
-            epsilon = checks.real_number(parameters["epsilon"], "epsilon", 0, math.inf)
-            object.__setattr__(self, "epsilon", epsilon)
+    def _check_parameters(self) -> None:
+        """Check bag size and epsilon, and keep them as plain int and float."""
+        object.__setattr__(self, "bag_size", checks.whole_number(self.bag_size, "bag_size"))
+        epsilon = checks.real_number(self.epsilon, "epsilon", 0, math.inf)
+        object.__setattr__(self, "epsilon", epsilon)
 
-    def _refuse_debias(self, why: str) -> ValueError:
+    def _no_debias(self, why: str) -> ValueError:
         return ValueError(f"{self} cannot be debiased: {why}")
 
 
 @dataclass(frozen=True, eq=False)
 class CountChannel(Mechanism):
-    """Any finite channel: row s of `matrix` is the law of the release given count s.
+    """Any finite channel: row s of `matrix` is the distribution of the release given count s.
 
     Releases are column numbers. `epsilon` is the largest log ratio between neighbouring rows.
 
@@ -129,18 +126,18 @@ class CountChannel(Mechanism):
         return isinstance(other, CountChannel) and np.array_equal(self.matrix, other.matrix)
 
     def __hash__(self) -> int:
-        """In keeping with equality."""
+        """Equal channels have equal hashes."""
         return hash((self.matrix.shape, self.matrix.tobytes()))
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
-        """Column numbers: one uniform a bag, the row's CDF inverted."""
+        """Column numbers: the inverse CDF of the count's row at one uniform draw for each bag."""
         counts = self._counts(labels)
         uniform = checks.generator(rng).random(counts.size)
         cumulative = np.cumsum(self.matrix, axis=1)
         columns = np.empty(counts.size)
         for count in np.unique(counts):
-            here = counts == count
-            columns[here] = np.searchsorted(cumulative[count], uniform[here], side="right")
+            bags = counts == count
+            columns[bags] = np.searchsorted(cumulative[count], uniform[bags], side="right")
         last = np.array([np.flatnonzero(row)[-1] for row in self.matrix])
         return np.minimum(columns, last[counts])
 
@@ -157,5 +154,5 @@ class CountChannel(Mechanism):
         return np.ascontiguousarray(self.matrix[:, self._columns(releases)].T)
 
     def debias(self, releases: ArrayLike) -> Floats:
-        """Refused: a channel's outputs are names, not numbers."""
-        raise self._refuse_debias("its releases are column numbers, not proportions")
+        """Raises ValueError: a channel's outputs are names, not numbers."""
+        raise self._no_debias("its releases are column numbers, not proportions")

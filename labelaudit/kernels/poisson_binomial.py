@@ -1,4 +1,4 @@
-"""Whole laws of the count, for those who need every entry."""
+"""The whole distribution of the count: of every bag, and of every bag without each member."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import numpy as np
 from numba import prange
 
 from labelaudit.kernels import compiled
+from labelaudit.kernels.bag import member_ratios, read_bag
 from labelaudit.kernels.count import N_CHUNKS, TINY, count_pmf
-from labelaudit.kernels.ratio import read_bag
-from labelaudit.kernels.shift import profile
 
-# Laws are computed times this power of two. A probability of 1e-300 may be a sum of what was far
-# smaller half-way, so nothing above 1e-570 is left out, and nothing loses digits to underflow.
+# Probabilities are computed times this power of two. One of 1e-300 may come from far smaller ones
+# half-way, so nothing above 1e-570 is left out, and nothing loses digits to underflow.
 SCALE = 2.0**900
 
 
 @compiled()
 def _scaled_pmf(p, c, n, rows):
-    """Law of the count times SCALE, with the window it fills; the first member carries the factor.
+    """Distribution of the count times SCALE, and the window that it fills.
 
-    A factor that is a power of two is taken on and off without rounding.
+    The first member's probabilities take the factor. It is a power of two, so nothing is rounded.
     """
     if n == 0:
         pmf, lo, hi = count_pmf(p, c, n, TINY, rows)
@@ -34,8 +33,8 @@ def _scaled_pmf(p, c, n, rows):
 
 
 @compiled(parallel=True)
-def count_laws(eta):
-    """Law of the count of every bag: (n_bags, k + 1)."""
+def count_pmfs(eta):
+    """Distribution of the count of every bag: (n_bags, k + 1)."""
     n_bags, k = eta.shape
     out = np.zeros((n_bags, k + 1))
     n_chunks = min(N_CHUNKS, n_bags)
@@ -53,7 +52,7 @@ def count_laws(eta):
 
 @compiled(parallel=True)
 def leave_one_out(eta):
-    """Law of the count of every member's bag-mates: (n_bags, k, k)."""
+    """Distribution of the count of the others, for every member: (n_bags, k, k)."""
     n_bags, k = eta.shape
     out = np.zeros((n_bags, k, k))
     n_chunks = min(N_CHUNKS, n_bags)
@@ -65,23 +64,23 @@ def leave_one_out(eta):
             p, c, odds, ratios = work[0], work[1], work[2], work[3]
             n, ones, _, _ = read_bag(eta[bag], p, c, odds, member)
             pmf, lo, hi = _scaled_pmf(p, c, n, rows)
-            # Stand-ins for what was trimmed, so that the recursion starts beyond the window.
+            # Tiny values for what was trimmed, so that the recursion starts beyond the window.
             if hi < n:
                 hi += 1
                 pmf[hi] = 0.01 * TINY
             if lo > 0:
                 lo -= 1
                 pmf[lo] = 0.01 * TINY
-            law = pmf[lo : hi + 1]
+            window = pmf[lo : hi + 1]
             # A known label shifts the count or leaves it alone.
             for j in range(k):
                 shift = ones - 1 if eta[bag, j] == 1.0 else ones
                 if eta[bag, j] == 0.0 or eta[bag, j] == 1.0:
-                    out[bag, j, shift + lo : shift + hi + 1] = law / SCALE
+                    out[bag, j, shift + lo : shift + hi + 1] = window / SCALE
             for i in range(n):
-                profile(odds[i], law, 0.0, np.inf, ratios)
-                for z in range(law.size):
+                member_ratios(odds[i], window, 0.0, np.inf, ratios)
+                for z in range(window.size):
                     if lo + z < n:
-                        zero = law[z] / (c[i] + p[i] * ratios[z])
+                        zero = window[z] / (c[i] + p[i] * ratios[z])
                         out[bag, member[i], ones + lo + z] = zero / SCALE
     return out

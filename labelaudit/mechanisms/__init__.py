@@ -1,0 +1,37 @@
+"""Every mechanism of the paper is a noisy channel on a bag's label count.
+
+A mechanism turns the count s of a bag's positive labels into a release z with likelihood
+L(z | s). Randomized response is a bag of one. Three kinds cover all of them:
+
+* the count plus two-sided noise whose neighbouring terms have ratio exp(-epsilon): label
+  proportions (no noise), geometric and Laplace noise, randomized response (geometric, bag of one);
+* `NoRelease`, for the paper's uninformed attacker;
+* `CountChannel`, any finite channel as a matrix.
+
+`base` defines what a mechanism is, `paper` the paper's mechanisms, `kinds` their names and colours.
+"""
+
+from labelaudit.mechanisms.base import CountChannel, Mechanism
+from labelaudit.mechanisms.kinds import KINDS, Kind, kind_of
+from labelaudit.mechanisms.paper import (
+    GeometricProportions,
+    LabelProportions,
+    LaplaceProportions,
+    NoisyCount,
+    NoRelease,
+    RandomizedResponse,
+)
+
+__all__ = [
+    "KINDS",
+    "CountChannel",
+    "GeometricProportions",
+    "Kind",
+    "LabelProportions",
+    "LaplaceProportions",
+    "Mechanism",
+    "NoRelease",
+    "NoisyCount",
+    "RandomizedResponse",
+    "kind_of",
+]
