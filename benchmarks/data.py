@@ -21,10 +21,10 @@ import pyarrow.csv
 from sklearn.datasets import load_svmlight_file
 
 from benchmarks.tools import in_turns
+from data_scripts.kdd12 import INDICES
+from data_scripts.prepare import prepare
 from labelaudit import datasets
 from labelaudit.datasets import standins
-from labelaudit.datasets.layouts import KDD12_INDICES
-from labelaudit.datasets.prepare import prepare
 
 ROOT = Path(__file__).resolve().parent.parent
 KDD12_ROWS = 1_000_000
@@ -37,7 +37,7 @@ def write_libsvm(path: Path, rows: int) -> None:
     """KDD12-shaped LIBSVM text: the same 100,000 lines, as often as it takes."""
     rng = np.random.default_rng(0)
     block = min(rows, 100_000)
-    indices = np.sort(rng.integers(1, KDD12_INDICES + 1, (block, 11)), axis=1)
+    indices = np.sort(rng.integers(1, INDICES + 1, (block, 11)), axis=1)
     labels = (rng.random(block) < 0.044).astype(int)
     lines = (
         f"{label} " + " ".join([f"{index}:1" for index in row])
@@ -86,7 +86,7 @@ def _kdd12(folder: Path) -> dict:
     _silent("kdd12", path)
     works = {
         "ours": lambda: _silent("kdd12", path),
-        "peer": lambda: load_svmlight_file(str(path), n_features=KDD12_INDICES + 1),
+        "peer": lambda: load_svmlight_file(str(path), n_features=INDICES + 1),
     }
     best = in_turns(works, repeats=3)
     ours, theirs = KDD12_ROWS / best["ours"], KDD12_ROWS / best["peer"]
@@ -131,7 +131,7 @@ PEAK = """
 import sys
 from pathlib import Path
 from benchmarks.tools import peak_bytes
-from labelaudit.datasets.prepare import prepare
+from data_scripts.prepare import prepare
 prepare("kdd12", Path(sys.argv[1]), say=lambda message: None)
 print(peak_bytes() / 2**20)
 """

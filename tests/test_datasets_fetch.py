@@ -9,7 +9,8 @@ import time
 import numpy as np
 import pytest
 
-from labelaudit.datasets import catalogue, command, fetch
+from data_scripts import fetch, prepare
+from labelaudit.datasets import catalogue
 from labelaudit.datasets.store import DataError, data_folder
 
 OLD = np.random.default_rng(0).bytes(700_000)
@@ -113,7 +114,7 @@ def test_plain_fetch_then_already_here(server, mirrored):
     mirrored(size=len(OLD), checksum="sha256:" + hashlib.sha256(OLD).hexdigest())
     assert run() == (OLD, "")
     content, said = run()
-    assert content == OLD and "already here" in said and len(server.requests) == 1
+    assert content == OLD and "exists already" in said and len(server.requests) == 1
 
 
 @pytest.mark.parametrize("accident", ["break", "stall"])
@@ -143,7 +144,7 @@ def test_file_changed_half_way_starts_afresh(server, mirrored, honours_if_range)
     server.honours_if_range = honours_if_range
     server.accidents = ["break", "change"]
     content, said = run()
-    assert content == NEW and "starting afresh" in said and "continuing" not in said
+    assert content == NEW and "starting again" in said and "continuing" not in said
 
 
 def test_file_became_shorter_than_what_we_have(server, mirrored):
@@ -151,7 +152,7 @@ def test_file_became_shorter_than_what_we_have(server, mirrored):
     server.content = OLD + NEW
     server.accidents = ["break", "change"]
     content, said = run()
-    assert content == NEW and "starting afresh" in said
+    assert content == NEW and "starting again" in said
 
 
 def test_without_a_version_nothing_is_continued(server, mirrored):
@@ -194,7 +195,7 @@ def test_server_error_is_tried_again_and_a_missing_file_is_not(server, mirrored)
 
 def test_nothing_reachable_says_where_to_look(mirrored, capsys):
     mirrored("http://127.0.0.1:9/nobody")
-    assert command.main("higgs", ["fetch"]) == 1
+    assert prepare.main("higgs", ["fetch"]) == 1
     said = capsys.readouterr().err
     assert "archive.ics.uci.edu/dataset/280" in said and "make data-higgs SOURCE=FILE" in said
     assert "Traceback" not in said
@@ -222,6 +223,6 @@ def test_scripts_refuse_in_one_line(mirrored, tmp_path, capsys):
         ["fetch", "--source", "x"],
     ):
         with contextlib.suppress(SystemExit):
-            assert command.main("higgs", arguments) == 1
+            assert prepare.main("higgs", arguments) == 1
         said = capsys.readouterr().err
         assert said.startswith("higgs: ") and said.count("\n") == 1, said

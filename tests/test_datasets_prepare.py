@@ -16,11 +16,13 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from data_scripts import arrays, reading
+from data_scripts.prepare import draw_test_rows, main, prepare, verify
 from labelaudit import datasets
-from labelaudit.datasets import command, layouts, reading, standins, store
+from labelaudit.datasets import standins, store
 from labelaudit.datasets.hashing import BUCKETS, bucket
-from labelaudit.datasets.prepare import draw_test_rows, prepare, verify
 from labelaudit.datasets.store import DataError
+from labelaudit.files import file_digest
 
 ROWS = 300
 COMPRESSIONS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
@@ -111,7 +113,7 @@ def test_higgs_text_round_trip(tmp_path, suffix, form):
     found, found_labels = in_source_order("higgs")
     assert found.tobytes() == features.tobytes() and found_labels.tobytes() == labels.tobytes()
     assert manifest["rows"] == ROWS and manifest["positive_rate"] == labels.mean()
-    assert manifest["source_sha256"] == store.digest_of(path)
+    assert manifest["source_sha256"] == file_digest(path)
     assert verify("higgs") == manifest
 
 
@@ -151,7 +153,6 @@ def test_track2_round_trip(tmp_path):
 def test_blocks_do_not_show(tmp_path, monkeypatch):
     """Lines that cross the ends of blocks, every block ending somewhere else in its line."""
     monkeypatch.setattr(reading, "BLOCK_BYTES", (1 << 16) + 11)
-    monkeypatch.setattr(layouts, "BLOCK_BYTES", (1 << 16) + 11)
     indices, labels = kdd12_rows(5000)
     (tmp_path / "kdd12").write_bytes(libsvm(indices, labels))
     quiet("kdd12", tmp_path / "kdd12")
@@ -207,7 +208,7 @@ def test_complete_file_keeps_the_papers_split(tmp_path, monkeypatch):
     (tmp_path / "HIGGS.csv").write_bytes(higgs_csv(features, labels, "%.9g"))
     source = datasets.CATALOGUE["higgs"]
     complete = {"higgs": type(source)(**{**vars(source), "rows": 10_050})}
-    monkeypatch.setattr("labelaudit.datasets.prepare.CATALOGUE", complete)
+    monkeypatch.setattr("data_scripts.prepare.CATALOGUE", complete)
     assert quiet("higgs", tmp_path / "HIGGS.csv")["split"] == {"test_rows": 10_000, "by": "order"}
     data = datasets.load("higgs")
     assert np.array_equal(data.test.features, features[:10_000])
@@ -248,7 +249,7 @@ def test_bad_input_is_refused_and_the_last_good_set_stays(tmp_path, case, capsys
     good.write_bytes(rows)
     before = quiet(name, good)
     bad.write_bytes(content)
-    assert command.main(name, ["prepare", "--source", str(bad)]) == 1
+    assert main(name, ["prepare", "--source", str(bad)]) == 1
     said = capsys.readouterr().err
     assert message in said and str(bad) in said and said.count("\n") == 1
     assert verify(name) == before
@@ -272,7 +273,7 @@ def test_wrong_checksum_is_refused(tmp_path, monkeypatch):
     )
     source = datasets.CATALOGUE["higgs"]
     published = {"higgs": type(source)(**{**vars(source), "files": (remote,)})}
-    monkeypatch.setattr("labelaudit.datasets.prepare.CATALOGUE", published)
+    monkeypatch.setattr("data_scripts.prepare.CATALOGUE", published)
     with pytest.raises(DataError, match="wrong checksum"):
         quiet("higgs", path)
 
@@ -331,7 +332,7 @@ def test_damage_to_the_manifest_is_found(tmp_path, capsys, case):
     path = store.data_folder() / "higgs" / "manifest.json"
     text = b"\xff\xfe" if case == "no text" else json.dumps(MANIFESTS[case](manifest)).encode()
     path.write_bytes(text)
-    assert command.main("higgs", ["verify"]) == 1
+    assert main("higgs", ["verify"]) == 1
     assert capsys.readouterr().err == f"higgs: {path} is damaged; prepare higgs again\n"
     with pytest.raises(DataError, match="is damaged"):
         datasets.load("higgs")
@@ -492,7 +493,7 @@ def test_kill_at_any_moment_leaves_a_whole_set(tmp_path):
 def test_two_at_once_do_not_meet(tmp_path):
     (tmp_path / "k").write_bytes(libsvm(*kdd12_rows()))
     with (
-        store.new_set("kdd12", lambda message: None),
+        arrays.new_set("kdd12", lambda message: None),
         pytest.raises(DataError, match="another process is preparing"),
     ):
         quiet("kdd12", tmp_path / "k")

@@ -189,7 +189,7 @@ def test_bad_tables_are_refused_in_one_line(tmp_path, case):
         ("t.csv", "ä,y\n1,0\n".encode("latin-1"), "is not UTF-8 text; save it again"),
         ("t.csv", "x,y\n1,0\n".encode("utf-16"), "is not UTF-8 text; save it again"),
         ("t.xlsx", b"PK\x03\x04 and more", "is a spreadsheet or an archive; save the table as csv"),
-        ("t.csv", b"x;y\n1;0\n", "columns parted by ';'; a comma is needed"),
+        ("t.csv", b"x;y\n1;0\n", "columns separated by ';'; a comma is needed"),
         ("t.csv", b"x,x,y\n1,2,0\n", "more than one column of the name 'x'"),
     ],
 )

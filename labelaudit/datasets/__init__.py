@@ -34,16 +34,16 @@ __all__ = [
     "read_table",
 ]
 
-NAMES = ("higgs", "kdd12", "higgs-like", "kdd12-like", "fair")
+NAMES = (*CATALOGUE, *standins.COLUMNS, "fair")
 SIMULATED_ROWS = 60_000
 
 
 def load(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
-    """A data set by name. Nothing is read or made before its arrays are asked for.
+    """A data set by name. Its arrays are read or simulated when they are first used.
 
-    `train_rows` is the number of training rows to simulate (60,000 unless told) or, of real data,
-    the most to use. `seed` names the simulation. `higgs` and `kdd12` raise `NotPrepared` until
-    they have been prepared.
+    `train_rows` is the number of training rows to simulate (by default 60,000) or, for real data,
+    the largest number to use. `seed` is the seed of the simulation. `higgs` and `kdd12` raise
+    `NotPrepared` until they have been prepared.
 
     >>> fair = load("fair")
     >>> len(fair.train), len(fair.test), fair.simulated
@@ -64,7 +64,7 @@ def load(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
 
 
 def load_or_standin(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
-    """The real data set where it has been prepared, its simulated stand-in where not.
+    """The real data set where it has been prepared, otherwise its simulated stand-in.
 
     >>> load_or_standin("higgs", train_rows=100).name in ("higgs", "higgs-like")
     True
@@ -72,6 +72,8 @@ def load_or_standin(name: str, *, train_rows: int | None = None, seed: int = 0) 
     try:
         return load(name, train_rows=train_rows, seed=seed)
     except NotPrepared:
+        if f"{name}-like" not in NAMES:
+            raise
         return load(f"{name}-like", train_rows=train_rows, seed=seed)
 
 
@@ -79,11 +81,11 @@ def _simulated(name: str, train_rows: int, seed: int) -> Dataset:
     rows = TEST_ROWS + train_rows
 
     @cache
-    def everything() -> Arrays:
+    def all_rows() -> Arrays:
         return standins.draw(name, rows, seed)
 
     def part(chosen: slice) -> Arrays:
-        features, labels, eta = everything()
+        features, labels, eta = all_rows()
         assert eta is not None
         return Arrays(features[chosen], labels[chosen], eta[chosen])
 
@@ -105,39 +107,39 @@ def _prepared(name: str, train_rows: int | None) -> Dataset:
     manifest = read_manifest(name)
     if manifest is None:
         raise NotPrepared(how_to_prepare(name))
-    held = manifest["split"]["test_rows"]
-    kept = manifest.get("negatives_kept", 1.0)
-    used = (
-        manifest["rows"] - held if train_rows is None else min(train_rows, manifest["rows"] - held)
-    )
+    test_rows = manifest["split"]["test_rows"]
+    negatives_kept = manifest.get("negatives_kept", 1.0)
+    used = manifest["rows"] - test_rows
+    if train_rows is not None:
+        used = min(train_rows, used)
 
     def part(chosen: slice) -> Split:
         def arrays() -> Arrays:
             features, labels = (open_array(name, manifest, key) for key in ("features", "labels"))
             return Arrays(features[chosen], labels[chosen], None)
 
-        return Split(arrays, kept)
+        return Split(arrays, negatives_kept)
 
     return Dataset(
         name=name,
-        train=part(slice(held, held + used)),
-        test=part(slice(held)),
-        fingerprint=fingerprint({**_lasting(manifest), "train_rows": used}),
+        train=part(slice(test_rows, test_rows + used)),
+        test=part(slice(test_rows)),
+        fingerprint=fingerprint({**_reproducible(manifest), "train_rows": used}),
         simulated=False,
-        description=_described(manifest),
+        description=_description(manifest),
         columns=tuple(manifest["columns"]),
         buckets=manifest.get("buckets"),
-        negatives_kept=kept,
+        negatives_kept=negatives_kept,
         facts=manifest,
     )
 
 
-def _lasting(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest without what may differ between two preparations of the same file."""
+def _reproducible(manifest: dict[str, Any]) -> dict[str, Any]:
+    """The manifest without the facts that may differ between two preparations of one file."""
     return {key: manifest[key] for key in manifest.keys() - {"arrays", "source_file"}}
 
 
-def _described(manifest: dict[str, Any]) -> str:
+def _description(manifest: dict[str, Any]) -> str:
     source = CATALOGUE[manifest["name"]]
     if manifest["rows"] == source.rows:
         return f"{source.title}, all {source.rows:,} rows"
@@ -145,10 +147,10 @@ def _described(manifest: dict[str, Any]) -> str:
 
 
 def how_to_prepare(name: str) -> str:
-    """Which command prepares a data set, and where its file can be had."""
+    """Which command prepares a data set, and where to get its file."""
     source = CATALOGUE[name]
     return (
-        f"{source.title} is not prepared. With its file at hand ({source.layouts}):"
-        f" make data-{name} SOURCE=FILE. The file can be had from {source.home};"
+        f"{source.title} is not prepared. If you have its file ({source.layouts}):"
+        f" make data-{name} SOURCE=FILE. The file is published at {source.home};"
         f" make data-{name} fetches it"
     )

@@ -1,6 +1,6 @@
 """Where each data set comes from: files, sizes, checksums, licence and citation, in one table.
 
-A checksum stands here only where it was published by somebody who had the file; otherwise None.
+A checksum is listed only if somebody who had the file published it; otherwise it is None.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ CATALOGUE = {
         rows=149_639_105,
         positive_rate=0.044,
         files=(
-            # First the one whose checksum is known.
+            # The file whose checksum is known comes first.
             RemoteFile(
                 name="kdd12.bz2",
                 mirrors=(

@@ -1,4 +1,4 @@
-"""What every loader gives: a training and a test part, their labels, and where they come from."""
+"""What every loader returns: a training and a test part, their labels, and their origin."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from labelaudit import checks
 from labelaudit.checks import Floats
 
 TEST_ROWS = 10_000
-# Rows that are shuffled together; a part with more is shuffled region by region.
+# The number of rows that are shuffled together; a longer part is shuffled region by region.
 SHUFFLED_TOGETHER = 1 << 20
 
 
 class Arrays(NamedTuple):
-    """The arrays of one part of a data set, in one order."""
+    """The arrays of one part of a data set; rows have the same order in each."""
 
     features: NDArray[Any]
     labels: NDArray[np.uint8]
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 class Split:
-    """One part of a data set. Its arrays are mapped or made when they are first asked for.
+    """One part of a data set. Its arrays are mapped or computed when they are first used.
 
     >>> import numpy as np
     >>> from labelaudit.datasets import load
@@ -47,7 +47,7 @@ class Split:
     """
 
     def __init__(self, open_arrays: Callable[[], Arrays], negatives_kept: float = 1.0) -> None:
-        """`negatives_kept` is the share of negative examples that the data set still holds."""
+        """`negatives_kept` is the fraction of negative examples that the data set still holds."""
         self._open = open_arrays
         self.negatives_kept = negatives_kept
 
@@ -84,9 +84,9 @@ class Split:
     def batches(self, batch_size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
         """All examples once, in batches; the last may be smaller.
 
-        With `rng` they are shuffled: regions of 2^20 rows are visited in random order and the
-        rows of each at random, so that memory stays flat however long the arrays are. A part of
-        at most 2^20 rows is shuffled as a whole.
+        With `rng` they are shuffled: regions of 2^20 rows are visited in random order, and the
+        rows of each region in random order, so that memory does not grow with the arrays. A part
+        of at most 2^20 rows is shuffled as a whole.
         """
         size = checks.whole_number(batch_size, "batch_size")
         if rng is None:
@@ -134,8 +134,9 @@ class Dataset:
     def correct_eta(self, eta: ArrayLike) -> Floats:
         """P(y = 1 | x) before negatives were thinned, from an estimate made on the thinned data.
 
-        Thinning at rate r multiplies the odds by 1 / r, so the correction multiplies them by r.
-        It assumes that negatives were dropped uniformly at random, whatever their features.
+        Keeping a fraction r of the negatives multiplies the odds by 1 / r, so the correction
+        multiplies them by r. It assumes that negatives were dropped uniformly at random,
+        independently of their features.
 
         >>> fair = Split(lambda: Arrays(np.zeros((1, 1)), np.zeros(1, np.uint8), None))
         >>> data = Dataset("thin", fair, fair, "", False, "", ("x",), negatives_kept=0.25)
@@ -148,12 +149,15 @@ class Dataset:
 
 
 def fingerprint(facts: Mapping[str, Any]) -> str:
-    """A digest of facts that does not depend on the order of their keys."""
+    """A digest of facts that does not depend on the order of their keys.
+
+    Stored sweeps and the published results name their data by it, so its form cannot change.
+    """
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
 
 def held_out(rows: int) -> int:
-    """How many rows are for testing: 10,000, or a third where there are fewer than 30,000.
+    """How many rows are for testing: 10,000, or a third of fewer than 30,000 rows.
 
     >>> held_out(11_000_000), held_out(6_366)
     (10000, 2122)

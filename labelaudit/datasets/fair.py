@@ -1,7 +1,7 @@
 """Fair's survey on extramarital affairs (1978): the real data set that needs no download.
 
-6,366 married women answered a magazine; the label is whether a woman had any affair. It comes with
-statsmodels, whose copy is read in place. R. C. Fair, A Theory of Extramarital Affairs, Journal of
+6,366 married women answered a magazine. The label is whether a woman had any affair. The file is
+part of statsmodels. R. C. Fair, A Theory of Extramarital Affairs, Journal of
 Political Economy 86 (1978), 45-61; in the public domain.
 """
 
@@ -14,9 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from labelaudit.datasets.dataset import Arrays, Dataset, Split, fingerprint, held_out
-from labelaudit.datasets.store import DataError, digest_of
+from labelaudit.datasets.store import DataError
+from labelaudit.files import file_digest
 
-# The file is sorted by label, so rows are put in an order of our own, always the same.
+# The file is sorted by label, so its rows are shuffled, always in the same way.
 ORDER_SEED = 0
 
 
@@ -32,14 +33,14 @@ def load_fair(train_rows: int | None = None) -> Dataset:
         columns = tuple(name.strip('"\n ') for name in file.readline().split(","))
 
     @cache
-    def everything() -> Arrays:
+    def all_rows() -> Arrays:
         table = np.loadtxt(path, delimiter=",", skiprows=1)
         table = table[np.random.default_rng(ORDER_SEED).permutation(len(table))]
         labels = (table[:, -1] > 0).astype(np.uint8)
         return Arrays(table[:, :-1].astype(np.float32), labels, None)
 
     def part(test: bool) -> Arrays:
-        features, labels, _ = everything()
+        features, labels, _ = all_rows()
         size = held_out(len(labels))
         last = None if train_rows is None else size + train_rows
         rows = slice(size) if test else slice(size, last)
@@ -47,7 +48,7 @@ def load_fair(train_rows: int | None = None) -> Dataset:
 
     facts = {
         "name": "fair",
-        "file": digest_of(path),
+        "file": file_digest(path),
         "order": ORDER_SEED,
         "train_rows": train_rows,
     }
@@ -65,5 +66,5 @@ def load_fair(train_rows: int | None = None) -> Dataset:
 def _file() -> Path:
     package = importlib.util.find_spec("statsmodels")
     if package is None or not package.submodule_search_locations:
-        raise DataError("the fair data come with statsmodels: pip install 'labelaudit[book]'")
+        raise DataError("the fair data are part of statsmodels: pip install statsmodels")
     return Path(package.submodule_search_locations[0]) / "datasets" / "fair" / "fair.csv"

@@ -1,4 +1,4 @@
-"""A user's csv or parquet file as a pandas frame, or one line on why it is no such file."""
+"""A user's csv or parquet file as a pandas frame, or an error of one line that says why not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def listed(names: Iterable[object], most: int = 8) -> str:
 
 
 def _is_parquet(path: Path) -> bool:
-    """Whether the file is parquet rather than text; refuses what is neither."""
+    """Whether the file is parquet rather than text; any other kind is an error."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name a csv or parquet file in it")
     if not path.is_file():
@@ -66,8 +66,8 @@ def _is_parquet(path: Path) -> bool:
         raise ValueError(NOT_UTF_8.format(path))
     is_parquet = start == b"PAR1"
     if is_parquet != (path.suffix.lower() in (".parquet", ".pq")):
-        found = "is a parquet file" if is_parquet else "is not a parquet file"
-        raise ValueError(f"{path} {found}, whatever its name says")
+        content = "is a parquet file" if is_parquet else "is not a parquet file"
+        raise ValueError(f"{path} {content}, whatever its name says")
     return is_parquet
 
 
@@ -76,4 +76,4 @@ def _check_names(path: Path, names: list[str]) -> None:
     if twice:
         raise ValueError(f"{path} has more than one column of the name {listed(twice)}")
     if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
-        raise ValueError(f"{path} has its columns parted by {marks[0]!r}; a comma is needed")
+        raise ValueError(f"{path} has columns separated by {marks[0]!r}; a comma is needed")

@@ -1,9 +1,9 @@
 """The hash that turns a categorical value into one of a fixed number of buckets.
 
 The paper reduces KDD12's 54,686,452 columns to 500,000 "by hashing feature indices" and names no
-hash. Ours is fixed here, so that a prepared set is the same on every machine and in every year:
-the finaliser of splitmix64 applied to `value + (field + 1) * GOLDEN`, all modulo 2^64, and the
-upper 32 bits of the result scaled to the number of buckets.
+hash. This module fixes one, so that a prepared set is the same on every machine: the finaliser of
+splitmix64 applied to `value + (field + 1) * GOLDEN`, all modulo 2^64, and the upper 32 bits of the
+result scaled to the number of buckets.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ BUCKETS = 500_000
 GOLDEN = 0x9E3779B97F4A7C15
 FIRST = 0xBF58476D1CE4E5B9
 SECOND = 0x94D049BB133111EB
+# Part of the manifest of a prepared set, and so of its fingerprint.
+DESCRIPTION = "splitmix64 finaliser of value + (field + 1) * 0x9E3779B97F4A7C15, upper half scaled"
 
 
 def mix(values: ArrayLike) -> NDArray[np.uint64]:

@@ -1,11 +1,11 @@
 """Simulated data sets in the shape of Higgs and KDD12, whose true eta is known.
 
-Each draws features first, from a law that knows nothing of labels, then computes eta from exactly
-the features it shows, then flips a coin of that bias for the label. So eta is P(y = 1 | x) without
-any error, and its AUC is the best that any model can reach.
+Each draws the features first, from a distribution that does not depend on the label. It computes
+eta from exactly these features, and draws the label with probability eta. So eta is P(y = 1 | x)
+without any error, and its AUC is the best that any model can reach.
 
-Rows come in blocks, each from its own random stream: the first n rows are the same whatever number
-is asked for, and any number can be streamed in constant memory.
+Rows come in blocks, each from its own random stream. So the first n rows do not depend on how many
+rows are drawn, and any number of rows can be streamed in constant memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from labelaudit.datasets.dataset import Arrays
 from labelaudit.datasets.hashing import BUCKETS, bucket, mix
 
 BLOCK_ROWS = 1 << 15
-# Part of the fingerprint: it rises whenever the same seed would give other data.
+# Part of the fingerprint: raise it whenever the same seed would give other data.
 VERSION = 1
 
 HIGGS_LOW = (
@@ -37,7 +37,7 @@ KDD12_COLUMNS = (
     *("keyword_id", "title_id", "description_id", "user_id", "profile"),
 )
 
-# transverse momentum: its least value, and the shape and scale of the gamma law above it
+# transverse momentum: its minimum, and the shape and scale of the gamma distribution above it
 _MOMENTUM = {
     "lepton": (0.27, 1.66, 0.436),
     "missing": (0.0, 2.79, 0.357),
@@ -46,7 +46,7 @@ _MOMENTUM = {
     "jet_3": (0.26, 2.27, 0.322),
     "jet_4": (0.36, 1.51, 0.412),
 }
-# b-tag of each jet: its largest value and the chances of none, half and all of it
+# b-tag of each jet: its maximum, and the probabilities of none, half and all of it
 _BTAG = {
     "jet_1": (2.173076, 0.48, 0.12, 0.40),
     "jet_2": (2.214872, 0.49, 0.11, 0.40),
@@ -55,7 +55,7 @@ _BTAG = {
 }
 _HIGGS_SLOPE, _HIGGS_INTERCEPT = 1.423, -2.609
 
-# Distinct values of each field and the exponent of its bounded power law.
+# Number of distinct values of each field, and the exponent of its bounded power law.
 _POWER_LAW = {
     "ad_id": (70_000, 0.72),
     "query_id": (26_000_000, 0.88),
@@ -93,7 +93,7 @@ def _mass_squared(first: list[Floats], second: list[Floats]) -> Floats:
 def _masses(low: dict[str, list[Floats]]) -> list[Floats]:
     """The seven high-level features: masses of groups of particles.
 
-    Each is drawn in towards its centre, as a resonance is, and keeps a long upper tail.
+    Each is concentrated around its centre, as a resonance is, and keeps a long upper tail.
     """
     jets = [low[f"jet_{number}"] for number in (1, 2, 3, 4)]
     lepton = low["lepton"]
@@ -134,12 +134,14 @@ def _bump(values: Floats, centre: float, width: float) -> Floats:
 
 
 def _higgs_score(features: NDArray[np.float32]) -> Floats:
-    """How signal-like an event looks.
+    """How similar an event is to a signal.
 
-    Windows in the masses, wider with b-tags, and angles between particles: little of it is
-    linear, so that here as in the real data a linear model falls well short of a network.
+    The score has windows in the masses, stronger with b-tags, and angles between particles. Little
+    of it is linear, so that a linear model is much worse than a network, as with the real data.
     """
-    column = {name: features[:, at].astype(np.float64) for at, name in enumerate(HIGGS_COLUMNS)}
+    column = {
+        name: features[:, index].astype(np.float64) for index, name in enumerate(HIGGS_COLUMNS)
+    }
     tags = sum(column[f"jet_{jet}_btag"] > 0 for jet in (1, 2, 3, 4))
     turn = np.pi / np.sqrt(3)
     apart = np.cos(turn * (column["lepton_phi"] - column["missing_energy_phi"]))
@@ -168,7 +170,7 @@ def _higgs_block(rows: int, rng: np.random.Generator) -> tuple[NDArray[Any], Flo
 
 
 def _power_law(name: str, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Ranks 0, 1, ... of which rank r has a chance falling as (r + 1) ** -exponent."""
+    """Ranks 0, 1, ...; the probability of rank r falls as (r + 1) ** -exponent."""
     values, exponent = _POWER_LAW[name]
     reach = (values + 1.0) ** (1 - exponent) - 1
     return ((1 + reach * rng.random(rows)) ** (1 / (1 - exponent))).astype(np.int64) - 1
@@ -176,7 +178,7 @@ def _power_law(name: str, rows: int, rng: np.random.Generator) -> NDArray[np.int
 
 def _kdd12_block(rows: int, rng: np.random.Generator) -> tuple[NDArray[Any], Floats]:
     ad = _power_law("ad_id", rows, rng)
-    # An ad belongs to one advertiser, who owns few ads or very many; most show one address.
+    # An ad belongs to one advertiser. Advertisers own few ads or very many; most have one address.
     advertiser = (15_000 ** (mix(ad) / 2.0**64) - 1).astype(np.int64)
     address = 3 * advertiser + (mix(ad + 1) % np.uint64(10) > 7)
     variant = (rng.random(rows) ** -0.45).astype(np.int64)
@@ -197,22 +199,23 @@ def _kdd12_block(rows: int, rng: np.random.Generator) -> tuple[NDArray[Any], Flo
         "user_id": user,
         "profile": np.where(user == 0, 0, 1 + mix(user) % np.uint64(18)),
     }
-    columns = [bucket(at, values[name]) for at, name in enumerate(KDD12_COLUMNS)]
+    columns = [bucket(index, values[name]) for index, name in enumerate(KDD12_COLUMNS)]
     features = np.column_stack(columns)
     return features, _KDD12_INTERCEPT + _KDD12_SLOPE * _kdd12_score(features)
 
 
 def _kdd12_score(features: NDArray[np.int32]) -> Floats:
-    """A sum of one effect for each bucket, and the known order of positions and depths.
+    """A sum of one effect for each bucket; positions and depths have fixed effects.
 
-    Effects belong to buckets, not to values, so that eta depends on what the features show.
+    Effects belong to buckets, not to values, so that eta is a function of the features.
     """
     uniform = mix(features.astype(np.uint64) + np.uint64(1 << 40)) / 2.0**64
     effects = np.sqrt(12) * (uniform - 0.5)
     for name, order in (("position", (0.8, -0.2, -1.3)), ("depth", (0.3, 0.2, -0.6))):
-        at = KDD12_COLUMNS.index(name)
+        index = KDD12_COLUMNS.index(name)
         for level, effect in enumerate(order, start=1):
-            effects[features[:, at] == bucket(at, np.array([level]))[0], at] = effect
+            rows = features[:, index] == bucket(index, np.array([level]))[0]
+            effects[rows, index] = effect
     return effects @ _KDD12_EFFECT
 
 

@@ -1,7 +1,7 @@
 """A user's own table: csv or parquet in; labels, features, bags or ready-made priors out.
 
-Decisions a careful analyst would take are taken here and written down in `notes`: which columns
-were left out and why, how many values were missing, how rare categories were pooled.
+`notes` records every decision about the table: which columns were left out and why, how many
+values were missing, how rare categories were pooled.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from labelaudit.checks import Floats
 from labelaudit.datasets.frame import listed, read_frame
-from labelaudit.datasets.store import digest_of
+from labelaudit.files import file_digest
 
 # Features are held in single precision.
 LARGEST = float(np.finfo(np.float32).max)
-# As many levels as scikit-learn's gradient boosting takes, less one for the pooled rest.
+# The largest number of levels of scikit-learn's gradient boosting, less one for the pooled rest.
 MOST_LEVELS = 254
-# A text column with more distinct values than this share of the rows names rows, not kinds.
+# A text column with more distinct values than this fraction of the rows names rows, not kinds.
 NAMES_ROWS = 0.5
 POSITIVE = {"1", "1.0", "true", "t", "yes", "y"}
 NEGATIVE = {"0", "0.0", "false", "f", "no", "n"}
@@ -72,7 +72,7 @@ class Table:
     @cached_property
     def fingerprint(self) -> str:
         """The checksum of the file."""
-        return digest_of(self.path)
+        return file_digest(self.path)
 
 
 def read_table(
@@ -85,11 +85,11 @@ def read_table(
     identifier: str | None = None,
     positive: str | float | bool | None = None,
 ) -> Table:
-    """Read a table and get it ready for an audit, or say in one line why it cannot be.
+    """Read a table for an audit, or raise an error of one line that says why it cannot be read.
 
-    Without `features`, every other column is used that can be; one that is named must be usable.
+    Without `features`, every other usable column is used; a column in `features` must be usable.
     With `prior`, a column of P(y = 1 | x), no features are read. `positive` says which of two
-    labels counts as 1 where it is not plain (1, true or yes against 0, false or no).
+    labels counts as 1, unless they are 1, true or yes against 0, false or no.
 
     >>> import pandas
     >>> import tempfile
@@ -123,7 +123,7 @@ def read_table(
         frame = frame[~incomplete]
     if frame.empty:
         raise ValueError(f"{path} has no row with a label")
-    labels, one = _labels(frame[label], positive)
+    labels, positive_label = _labels(frame[label], positive)
     codes, names = (None, ()) if bag is None else _codes(frame[bag])
     values: NDArray[np.float32] = np.empty((len(frame), 0), np.float32)
     columns: list[Column] = []
@@ -135,7 +135,7 @@ def read_table(
     return Table(
         path=path,
         label=label,
-        positive=one,
+        positive=positive_label,
         labels=labels,
         features=values,
         columns=tuple(columns),
@@ -148,14 +148,14 @@ def read_table(
 
 
 def _whole(values: Any) -> Any:
-    """Whole numbers that pandas made floats, because some were missing, as whole numbers again."""
+    """Whole numbers again, where pandas made them floats because some were missing."""
     if values.dtype.kind == "f" and (values % 1 == 0).all() and (values.abs() < 2**53).all():
         return values.astype(np.int64)
     return values
 
 
 def _labels(values: Any, positive: str | float | bool | None) -> tuple[NDArray[np.uint8], str]:
-    """The labels as 0 and 1, and the word that counts as 1."""
+    """The labels as 0 and 1, and the value that counts as 1."""
     words = _whole(values).astype(str).str.strip()
     distinct = sorted(words.unique())
     if len(distinct) != 2:
@@ -254,17 +254,15 @@ def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column
             notes.append(f"{name} is a date; its number of days is used")
             values = (values - values.min()).dt.total_seconds() / 86_400
         numbers = values.to_numpy(np.float64, na_value=np.nan)
-        endless = np.isinf(numbers)
-        if endless.any():
-            notes.append(f"{name}: {int(endless.sum()):,} infinite values are taken as missing")
-        beyond = ~endless & (np.abs(numbers) > LARGEST)
+        infinite = np.isinf(numbers)
+        if infinite.any():
+            notes.append(f"{name}: {int(infinite.sum()):,} infinite values are taken as missing")
+        beyond = ~infinite & (np.abs(numbers) > LARGEST)
         if beyond.any():
             notes.append(
                 f"{name}: {int(beyond.sum()):,} values beyond {LARGEST:.1e} are taken as missing"
             )
-        endless |= beyond
-        if endless.any():
-            numbers = np.where(endless, np.nan, numbers)
+        numbers = np.where(infinite | beyond, np.nan, numbers)
         if missing:
             notes.append(f"{name}: {missing:,} values are missing and stay so, as NaN")
         return numbers.astype(np.float32), Column(name, categorical=False)
