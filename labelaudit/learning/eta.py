@@ -1,7 +1,8 @@
 """Estimates of eta in which no example's label has a part in its own estimate.
 
 `cross_fit` turns any learner into a calibrated, cross-fitted eta. What an audit computes from it is
-the advantage over an attacker who sees this model's score.
+the advantage over an attacker who sees this model's score. `chapter_priors` gives the distributions
+of eta that a chapter's parameter names, simulated or estimated on a data set.
 """
 
 from __future__ import annotations
@@ -79,25 +80,25 @@ def cross_fit(
     raw, eta = np.empty(len(rows)), np.empty(len(rows))
     models: list[Fitted] = []
     scalings: list[Scaling] = []
-    for here in range(number):
-        beside = (here + 1) % number
-        held = (fold == here) | (calibrate & (fold == beside))
+    for index in range(number):
+        predicted = fold == index
+        scaled = fold == (index + 1) % number
+        held = predicted | (calibrate & scaled)
         model = learner.fit(rows[~held], truth[~held], rng)
-        aside = fold == beside
         scaling = (
-            temperature_scale(model.predict(rows[aside]), truth[aside])
+            temperature_scale(model.predict(rows[scaled]), truth[scaled])
             if calibrate
             else Scaling(1.0, 0.0)
         )
-        raw[fold == here] = model.predict(rows[fold == here])
-        eta[fold == here] = scaling(raw[fold == here])
+        raw[predicted] = model.predict(rows[predicted])
+        eta[predicted] = scaling(raw[predicted])
         models.append(model)
         scalings.append(scaling)
     return CrossFitted(eta, raw, fold, tuple(models), tuple(scalings))
 
 
 def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The fold of each row; every fold has its share of each class."""
+    """The fold of each row; each class is spread evenly over the folds."""
     counts = np.bincount(labels, minlength=2)
     if counts.min() < number:
         raise ValueError(
