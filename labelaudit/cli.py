@@ -2,26 +2,29 @@
 
 Each command lives in the module that does the work, behind `add_parser(subparsers)`; a command's
 parser sets `run`, a function from the parsed arguments to an exit status. A module is imported
-only when one of its commands is called, so that `labelaudit --help` answers at once.
+only when one of its commands is called, so that `labelaudit --help` answers at once. The commands
+that run the book are in `book.tools`, which is part of a clone and of no wheel.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 
-from labelaudit.command_line import Parser, did_you_mean, exit_status
+from labelaudit.command_line import CommandError, Parser, did_you_mean, exit_status
 
 # command: the module that offers its parser, and one line for the list of commands
 COMMANDS = {
-    "chapters": ("labelaudit.book.commands", "list the chapters, their parameters and their cost"),
-    "run": ("labelaudit.book.commands", "run one chapter with parameters of your own"),
-    "book": ("labelaudit.book.commands", "run what is out of date and build the site"),
+    "chapters": ("book.tools.commands", "list the chapters, their parameters and their cost"),
+    "run": ("book.tools.commands", "run one chapter with parameters of your own"),
+    "book": ("book.tools.commands", "run what is out of date and build the site"),
+    "teach": ("book.tools.class_copies", "make a class's own copies of a chapter, and the key"),
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
     "audit": ("labelaudit.report.command", "audit a table of your own, and write a report"),
-    "teach": ("labelaudit.teach.command", "make a class's own copies of a chapter, and the key"),
     "sweep": ("labelaudit.learning.sweep.command", "train every mechanism of a grid"),
     "results": (
         "labelaudit.learning.sweep.command",
@@ -30,9 +33,17 @@ COMMANDS = {
 }
 
 
+class NeedsClone(CommandError):
+    """The command runs the book, which an installed wheel does not hold."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    return exit_status("labelaudit", lambda: _run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments else None
     parser = build_parser(command)
     if command is not None and not command.startswith("-") and command not in COMMANDS:
@@ -40,28 +51,45 @@ def main(argv: Sequence[str] | None = None) -> int:
     parsed, left = parser.parse_known_args(arguments)
     if left:
         Parser(prog=f"labelaudit {command}").error(f"unrecognized arguments: {' '.join(left)}")
-    return exit_status("labelaudit", lambda: parsed.run(parsed))
+    return parsed.run(parsed)
 
 
 def build_parser(command: str | None) -> argparse.ArgumentParser:
     """The parser, complete for the command that is called and an outline for the others."""
+    in_clone = _book_tools_are_there()
+    more = "" if in_clone else f" In a clone of the repository there are also {_clone_only()}."
     parser = Parser(
         prog="labelaudit",
         description="Audit how much a release of private labels helps an attacker guess them,"
         " and run the book that explains it.",
-        epilog="labelaudit COMMAND --help tells more about each of them.",
+        epilog=f"labelaudit COMMAND --help tells more about each of them.{more}",
     )
-    parser.add_argument("--version", action="version", version=f"labelaudit {_version()}")
+    version = f"labelaudit {metadata.version('labelaudit')}"
+    parser.add_argument("--version", action="version", version=version)
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
-    if command in COMMANDS:
-        importlib.import_module(COMMANDS[command][0]).add_parser(subparsers)
-    else:
-        for name, (_, summary) in COMMANDS.items():
-            subparsers.add_parser(name, help=summary)
+    if command not in COMMANDS:
+        for name, (module, summary) in COMMANDS.items():
+            if in_clone or not module.startswith("book."):
+                subparsers.add_parser(name, help=summary)
+        return parser
+    module = COMMANDS[command][0]
+    if module.startswith("book.") and not in_clone:
+        raise NeedsClone(
+            f"`labelaudit {command}` runs the book, which is not part of the installed package:"
+            " clone the repository, run `pip install --editable '.[book,train]'` in it, and call"
+            " the command there"
+        )
+    importlib.import_module(module).add_parser(subparsers)
     return parser
 
 
-def _version() -> str:
-    from importlib import metadata
+def _book_tools_are_there() -> bool:
+    try:
+        return importlib.util.find_spec("book.tools.commands") is not None
+    except ModuleNotFoundError:
+        return False
 
-    return metadata.version("labelaudit")
+
+def _clone_only() -> str:
+    *names, last = (name for name, (module, _) in COMMANDS.items() if module.startswith("book."))
+    return f"{', '.join(names)} and {last}"

@@ -14,7 +14,7 @@ CONFIG = {
     "execute": {"execute_notebooks": "off"},
     "parse": {"myst_enable_extensions": ["amsmath", "colon_fence", "dollarmath"]},
     "sphinx": {
-        "extra_extensions": ["sphinx_proof", "sphinx_exercise"],
+        "extra_extensions": ["sphinx_proof", "sphinx_exercise", "book.tools.sphinx_extension"],
         "config": {"mathjax_path": "mathjax/tex-svg-full.js"},
     },
 }
@@ -40,7 +40,6 @@ CHAPTERS = {
                 "meaning": "people per bag",
                 "smoke": [2],
                 "laptop": [2, 4],
-                "paper": [2, 4, 8],
             },
             "bias": {
                 "type": "number",
@@ -48,7 +47,6 @@ CHAPTERS = {
                 "meaning": "chance of heads",
                 "smoke": 0.5,
                 "laptop": 0.5,
-                "paper": 0.5,
             },
             "law": {
                 "type": "text",
@@ -56,14 +54,12 @@ CHAPTERS = {
                 "meaning": "law of the priors",
                 "smoke": "uniform",
                 "laptop": "uniform",
-                "paper": "uniform",
             },
             "fail": {
                 "type": "boolean",
                 "meaning": "whether the last cell raises",
                 "smoke": False,
                 "laptop": False,
-                "paper": False,
             },
             "sleep": {
                 "type": "number",
@@ -71,7 +67,6 @@ CHAPTERS = {
                 "meaning": "seconds to wait in a cell",
                 "smoke": 0,
                 "laptop": 0,
-                "paper": 0,
             },
             "seed": {
                 "type": "integer",
@@ -79,7 +74,6 @@ CHAPTERS = {
                 "meaning": "seed of the draws",
                 "smoke": 1,
                 "laptop": 1,
-                "paper": 1,
             },
         },
     },

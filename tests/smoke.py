@@ -8,9 +8,9 @@ from functools import cache
 import pandas as pd
 from conftest import ROOT
 
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import load_chapters
-from labelaudit.book.runner import execute
+from book.tools.chapters import load_chapters
+from book.tools.checkout import Checkout
+from book.tools.runner import execute
 
 CHECKOUT = Checkout(ROOT)
 

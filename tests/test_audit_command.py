@@ -12,8 +12,8 @@ import smoke
 from audit_cases import SECRET, run, some_rows, write_shop
 
 import labelaudit as la
+from book.tools.parameters import ContractError
 from labelaudit import plots, report
-from labelaudit.book.contract import ContractError
 from labelaudit.datasets import read_table
 from labelaudit.report import report as whole
 from labelaudit.report.families import FAMILIES

@@ -1,22 +1,26 @@
 """The site: what is staged, what each page carries, and what happens when Sphinx objects."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import time
 
 import nbformat
 import pytest
-from book_fixture import edited, make_checkout
+from book_fixture import PACKAGE, edited, make_checkout
 from conftest import ROOT
 
+from book.tools.chapters import load_chapters
+from book.tools.checkout import Checkout
+from book.tools.page import write_page
+from book.tools.panels import comparison, run_box, with_panels
+from book.tools.parameters import ContractError
+from book.tools.runner import execute
 from labelaudit import cli
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.commands import read_overrides
-from labelaudit.book.contract import ContractError, load_chapters
-from labelaudit.book.page import write_page
-from labelaudit.book.panel import comparison, run_box, with_panels
-from labelaudit.book.runner import execute
+
+CLONES = ["", str(ROOT)]
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +222,7 @@ def test_every_command_explains_itself(command, capsys):
         ("rnu", "there is no command 'rnu'; did you mean run?"),
         ("", "required: COMMAND"),
         ("run 99_x", "there is no chapter '99_x'; `labelaudit chapters` lists them"),
-        ("run 01_setting -p bagsize 3", "no parameter 'bagsize'; did you mean 'bag_size'?"),
+        ("run 01_setting -p bagsize 3", "no parameter 'bagsize'; did you mean bag_size?"),
         ("run 01_setting --scal smoke", "there is no option --scal; did you mean --scale?"),
         ("run 01_setting -p bag_size", "-p/--parameter: expected 2 arguments"),
         ("run 01_setting --bogus", "there is no option --bogus"),
@@ -253,14 +257,14 @@ def test_a_misspelt_command_is_refused_in_one_line(typed, said, capsys):
 )
 def test_text_is_taken_as_typed(name, typed, read):
     chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
-    overrides = read_overrides(chapter, [(name, typed)])
+    overrides = chapter.read([(name, typed)])
     assert chapter.resolve("smoke", overrides)[name] == read
 
 
 def test_text_that_is_no_yaml_is_refused_in_one_line():
     chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["14_audit"]
     with pytest.raises(ContractError, match="features is not valid YAML: expected ',' or"):
-        read_overrides(chapter, [("features", "[age")])
+        chapter.read([("features", "[age")])
 
 
 def test_the_package_runs_as_the_command():
@@ -296,8 +300,37 @@ def test_help_imports_nothing_of_the_book():
     assert done.stdout.strip() == "[]"
 
 
+def from_a_wheel(folder, *arguments):
+    """Call the command with a package that lies alone, as a wheel installs it."""
+    shutil.copytree(PACKAGE, folder / "labelaudit", ignore=shutil.ignore_patterns("__pycache__"))
+    call = (
+        f"import sys; sys.path = [{str(folder)!r}, *(p for p in sys.path if p not in {CLONES!r})];"
+        " from labelaudit.cli import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", call, *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_wheel_lists_what_it_can_run(tmp_path):
+    done = from_a_wheel(tmp_path, "--help")
+    assert done.returncode == 0, done.stderr
+    commands = re.findall(r"^    (\w+) ", done.stdout, re.MULTILINE)
+    assert commands == ["ledger", "audit", "sweep", "results"]
+    assert "In a clone of the repository there are also chapters, run, book and teach." in (
+        " ".join(done.stdout.split())
+    )
+
+
+@pytest.mark.parametrize("typed", ["run 01_setting", "book", "chapters", "teach 1 --seats 2"])
+def test_a_wheel_says_what_needs_a_clone(typed, tmp_path):
+    done = from_a_wheel(tmp_path, *typed.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"`labelaudit {typed.split()[0]}` runs the book" in done.stderr
+    assert "clone the repository" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_without_a_checkout_the_refusal_says_what_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("labelaudit.book.checkout.__file__", str(tmp_path / "a" / "b" / "c.py"))
+    monkeypatch.setattr("labelaudit.book.__file__", str(tmp_path / "a" / "b.py"))
     assert cli.main(["book"]) == 2
     assert "clone the repository and run this command inside it" in capsys.readouterr().err

@@ -6,11 +6,12 @@ import nbformat
 import pytest
 from book_fixture import make_checkout
 
-from labelaudit.book import key
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import Chapter, ContractError, Parameter, load_chapters
-from labelaudit.book.key import data_read, ingredients, package_digest, run_name
-from labelaudit.book.runner import execute
+from book.tools import cache_key as key
+from book.tools.cache_key import data_read, ingredients, package_digest, run_name
+from book.tools.chapters import Chapter, load_chapters
+from book.tools.checkout import Checkout
+from book.tools.parameters import ContractError, Parameter
+from book.tools.runner import execute
 
 SEED = Parameter("seed", "integer", "seed", {"paper": 1}, low=0, high=9)
 TABLE = Parameter("table", "path", "a table", {"paper": ""})

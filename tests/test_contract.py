@@ -7,15 +7,8 @@ import pytest
 import yaml
 from book_fixture import CHAPTERS, COIN, HEADER, make_checkout
 
-from labelaudit.book.contract import (
-    ContractError,
-    Parameter,
-    check_source,
-    find_chapter,
-    load_chapters,
-    parse_value,
-    read_parameters_cell,
-)
+from book.tools.chapters import find_chapter, load_chapters, read_parameters_cell
+from book.tools.parameters import SCALES, ContractError, Parameter, parse_value
 
 ROOT = Path(__file__).resolve().parents[1]
 DECLARED = load_chapters(ROOT / "notebooks" / "chapters.yml")
@@ -27,9 +20,16 @@ def coin(tmp_path_factory):
     return load_chapters(root / "notebooks" / "chapters.yml")["01_coin"]
 
 
+def declared_coin(folder, declared, source):
+    """The chapter of the coin under a declaration and a source of its own."""
+    (folder / "chapters.yml").write_text(yaml.safe_dump(declared))
+    (folder / "01_coin.md").write_text(source)
+    return load_chapters(folder / "chapters.yml")["01_coin"]
+
+
 @pytest.mark.parametrize("chapter", DECLARED)
 def test_every_chapter_keeps_the_contract(chapter):
-    check_source(DECLARED[chapter], ROOT / "notebooks" / f"{chapter}.md")
+    assert DECLARED[chapter].values("paper").keys() == DECLARED[chapter].values("smoke").keys()
 
 
 @pytest.mark.parametrize("chapter", DECLARED)
@@ -132,19 +132,29 @@ def test_a_value_that_yaml_cannot_make_is_one_line(text):
     [
         ("bias = 0.5\n", "", "chapters.yml has 'bias', the parameters cell does not"),
         ("seed = 1\n", "seed = 1\nsize = 2\n", "the parameters cell has 'size'"),
-        ("bias = 0.5", "bias = 0.25", "bias is 0.25 in the parameters cell, but 0.5 at paper"),
+        ("bias = 0.5", "bias = 1.25", "01_coin: bias: 1.25 is out of range; allowed: 0 to 1"),
         ("bias = 0.5", "bias = 1 / 2", "the parameter 'bias' is not a plain literal: 1 / 2"),
         ("bias = 0.5", "import math", "may hold only name = literal, not: import math"),
         ("bias = 0.5", "bias = 0.5\nbias = 0.5", "assigns the parameter 'bias' twice"),
         ("[parameters]", "[other]", "needs exactly one cell tagged parameters; it has 0"),
     ],
 )
-def test_a_cell_that_differs_from_its_declaration_is_refused(tmp_path, coin, old, new, said):
-    source = tmp_path / "01_coin.md"
-    source.write_text(COIN.replace(old, new))
+def test_a_cell_that_differs_from_its_declaration_is_refused(tmp_path, old, new, said):
     with pytest.raises(ContractError) as refusal:
-        check_source(coin, source)
+        declared_coin(tmp_path, CHAPTERS, COIN.replace(old, new))
     assert said in str(refusal.value)
+
+
+def test_the_cell_holds_the_values_of_paper_scale(tmp_path):
+    coin = declared_coin(tmp_path, CHAPTERS, COIN.replace("bias = 0.5", "bias = 0.25"))
+    assert [coin.values(scale)["bias"] for scale in SCALES] == [0.5, 0.5, 0.25]
+
+
+def test_a_chapter_that_is_not_written_is_refused(tmp_path):
+    declared = {"01_coin": CHAPTERS["01_coin"], "02_plain": CHAPTERS["02_plain"]}
+    assert declared_coin(tmp_path, declared, COIN), "the other chapter is not looked at"
+    with pytest.raises(ContractError, match=r"02_plain is declared in chapters\.yml.* absent"):
+        load_chapters(tmp_path / "chapters.yml")["02_plain"]
 
 
 def test_annotated_defaults_are_seen(tmp_path):
@@ -160,7 +170,8 @@ def test_annotated_defaults_are_seen(tmp_path):
         ("type", "integers", "the type 'integers' is not one of"),
         ("laptop", [0], "0 is out of range"),
         ("range", None, "needs a range"),
-        ("meaning", None, "needs ['laptop', 'meaning', 'paper', 'smoke', 'type']"),
+        ("meaning", None, "needs ['laptop', 'meaning', 'smoke', 'type']"),
+        ("paper", [2], "may have ['choices', 'range']"),
         ("colour", "red", "may have ['choices', 'range']"),
     ],
 )
@@ -170,9 +181,8 @@ def test_an_incomplete_declaration_is_refused(tmp_path, key, value, said):
     entry[key] = value
     if value is None:
         del entry[key]
-    (tmp_path / "chapters.yml").write_text(yaml.safe_dump(declared))
     with pytest.raises(ContractError) as refusal:
-        load_chapters(tmp_path / "chapters.yml")
+        declared_coin(tmp_path, declared, COIN)
     assert said in str(refusal.value)
 
 

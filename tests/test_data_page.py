@@ -8,10 +8,10 @@ import pytest
 from conftest import ROOT
 from test_datasets_prepare import kdd12_rows, libsvm, quiet, samples
 
+from book.tools.chapters import load_chapters
+from book.tools.checkout import Checkout
+from book.tools.runner import execute
 from labelaudit import datasets
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import load_chapters
-from labelaudit.book.runner import execute
 
 CHECKOUT = Checkout(ROOT)
 SOURCE = CHECKOUT.source("data").read_text(encoding="utf-8")

@@ -18,9 +18,8 @@ import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
 
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.commands import read_overrides
-from labelaudit.book.contract import find_chapter, load_chapters
+from book.tools.chapters import find_chapter, load_chapters
+from book.tools.checkout import Checkout
 
 PAGES = ["README.md", "book/rerun.md", "book/teach.md"]
 CALL = "import sys; from labelaudit.cli import main; sys.exit(main())"
@@ -170,7 +169,7 @@ def assert_accepted(words, folder, monkeypatch):
     parsed = build_parser("run").parse_args(words)
     chapter = find_chapter(load_chapters(Checkout(ROOT).chapters_file), parsed.chapter)
     monkeypatch.chdir(folder)
-    resolved = chapter.resolve(parsed.scale, read_overrides(chapter, parsed.parameter))
+    resolved = chapter.resolve(parsed.scale, chapter.read(parsed.parameter))
     assert set(resolved) == set(chapter.parameters)
 
 

@@ -15,7 +15,7 @@ from matplotlib.colors import to_rgb
 
 import labelaudit as la
 from labelaudit import plots, priors
-from labelaudit.book.drawn import write_numbers
+from labelaudit.book import write_numbers
 
 MECHANISMS = {
     "rr": la.RandomizedResponse(1.0),

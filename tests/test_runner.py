@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 from book_fixture import edited, make_checkout
 
+from book.tools.cache_key import run_name
+from book.tools.chapters import load_chapters
+from book.tools.checkout import Checkout
+from book.tools.kernel import BookKernel
+from book.tools.parameters import ContractError
+from book.tools.runner import ChapterFailed, execute, execute_all
 from labelaudit.book import glue
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import ContractError, load_chapters
-from labelaudit.book.kernel import BookKernel
-from labelaudit.book.key import run_name
-from labelaudit.book.runner import ChapterFailed, execute, execute_all
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -243,7 +244,7 @@ def test_a_refusal_comes_before_any_work_with_status_two(checkout):
     before = sorted(checkout.build.rglob("*"))
     status, out, err = finished(command(checkout, "run", "01_coin", "-p", "bagsizes", "[8]"))
     assert (status, out) == (2, "")
-    assert err == "labelaudit: 01_coin has no parameter 'bagsizes'; did you mean 'bag_sizes'?\n"
+    assert err == "labelaudit: 01_coin has no parameter 'bagsizes'; did you mean bag_sizes?\n"
     assert sorted(checkout.build.rglob("*")) == before
 
 
@@ -273,7 +274,7 @@ def test_an_interrupt_that_reaches_another_thread_is_heeded(delay):
     """
     script = """if True:
         import signal, sys, threading, time
-        from labelaudit.book import runner
+        from book.tools import runner
         def work(*arguments, **options):
             time.sleep(float(sys.argv[1]))
             signal.pthread_kill(threading.get_ident(), signal.SIGINT)

@@ -25,6 +25,7 @@ from conftest import ROOT
 from sklearn.metrics import roc_auc_score
 from tqdm import tqdm
 
+from book.tools.chapters import load_chapters
 from labelaudit import (
     LabelProportions,
     RandomizedResponse,
@@ -124,10 +125,9 @@ def test_the_published_grid_has_about_seventy_configurations():
 
 
 def test_scales_are_those_of_the_chapter():
-    declared = yaml.safe_load((ROOT / "notebooks" / "chapters.yml").read_text())
-    values = declared["12_privacy_utility"]["parameters"]
+    chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["12_privacy_utility"]
     for scale in SCALES:
-        grid, here = scale_grid(scale), {name: value[scale] for name, value in values.items()}
+        grid, here = scale_grid(scale), chapter.values(scale)
         pairs = {"bag_size": here["pair_bag_sizes"], "epsilon": here["pair_epsilons"]}
         assert grid.mechanisms["RR"] == {"epsilon": here["epsilons"]}
         assert grid.mechanisms["LLP"] == {"bag_size": here["bag_sizes"]}

@@ -14,19 +14,23 @@ import numpy as np
 import papermill
 import pytest
 from conftest import ROOT
+from reading_time import read_source
 
+from book.tools.chapters import load_chapters
+from book.tools.checkout import Checkout
+from book.tools.class_copies import (
+    file_name,
+    key_copy,
+    own_parameters,
+    read_list,
+    student_copy,
+)
+from book.tools.kernel import START_SECONDS
+from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, macros
+from book.tools.runner import execute
 from labelaudit import cli
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import load_chapters
-from labelaudit.book.hosted import extras
-from labelaudit.book.kernel import START_SECONDS
-from labelaudit.book.plain import FORMULA, Plain, for_jupyter, macros
-from labelaudit.book.reading import read_source
-from labelaudit.book.runner import execute
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check
-from labelaudit.teach.command import file_name, read_list
-from labelaudit.teach.copies import key_copy, own_parameters, student_copy
 from labelaudit.teach.exercises import EXERCISES
 
 CHECKOUT = Checkout(ROOT)
@@ -296,7 +300,7 @@ def test_an_interrupted_class_goes_on_with_its_own_seed_only(tmp_path, capsys, m
 
     arguments = ["teach", "01_setting", "--seats", "1", "--out", str(tmp_path / "c")]
     with monkeypatch.context() as patched:
-        patched.setattr("labelaudit.teach.copies.key_copy", interrupted)
+        patched.setattr("book.tools.class_copies.key_copy", interrupted)
         assert cli.main([*arguments, "--seed", "4"]) == 130
     assert [path.name for path in (tmp_path / "c").rglob("*.ipynb")] == ["seat-01.ipynb"]
     assert cli.main([*arguments, "--seed", "5"]) == 2

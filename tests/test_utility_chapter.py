@@ -11,7 +11,7 @@ import smoke
 from conftest import ROOT
 from scipy import stats
 
-from labelaudit.book.contract import ContractError
+from book.tools.parameters import ContractError
 from labelaudit.learning.sweep import comparisons
 from labelaudit.learning.sweep.grid import read_grid
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labelaudit.book.verdicts import verdicts
+from labelaudit.ledger.badges import verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 VERDICTS = json.loads((ROOT / "tests" / "ledger_verdicts.json").read_text(encoding="utf-8"))

@@ -7,6 +7,7 @@ of eta that a chapter's parameter names, simulated or estimated on a data set.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,17 +115,17 @@ def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> 
     return fold
 
 
-def estimated_law(data: Dataset, learner: Learner, rng: np.random.Generator) -> Empirical:
-    """The law of eta in a data set: every training row's cross-fitted estimate.
+def estimated_priors(data: Dataset, learner: Learner, rng: np.random.Generator) -> Empirical:
+    """The distribution of eta in a data set: every training row's cross-fitted estimate.
 
     Where negatives were thinned, estimates are corrected and rows drawn again by their weight, so
-    that the law is that of the data before thinning.
+    that the distribution is that of the data before thinning.
 
     >>> import numpy as np
     >>> from labelaudit.datasets import load
     >>> fair = load("fair", train_rows=300)
-    >>> law = estimated_law(fair, Boosting(iterations=10), np.random.default_rng(0))
-    >>> law.values.size, bool(abs(law.mean - fair.train.labels.mean()) < 0.05)
+    >>> priors = estimated_priors(fair, Boosting(iterations=10), np.random.default_rng(0))
+    >>> priors.values.size, bool(abs(priors.mean - fair.train.labels.mean()) < 0.05)
     (300, True)
     """
     part, weights = data.train, data.train.weights
@@ -134,16 +135,44 @@ def estimated_law(data: Dataset, learner: Learner, rng: np.random.Generator) -> 
     return Empirical(eta)
 
 
-def law_of(name: str, *, train_rows: int, seed: int) -> tuple[Beta | TwoPoint | Empirical, str]:
-    """The law a chapter's parameter names, and what to say of it on a figure.
+@dataclass(frozen=True)
+class ChapterPriors:
+    """Prior distributions by name, in the order given, and where each of them is from."""
 
-    Of a data set it is the law of its priors, estimated by boosted trees; the rest is simulated.
+    priors: dict[str, Beta | TwoPoint | Empirical]
+    sources: dict[str, str]
 
-    >>> law_of("uniform", train_rows=0, seed=0)
-    (Beta(a=1.0, b=1.0), 'uniform, simulated')
+    @property
+    def titles(self) -> dict[str, str]:
+        """The sources in lines short enough for the title of a panel."""
+        return {
+            name: source.replace(", ", "\n").replace("estimated on a ", "")
+            for name, source in self.sources.items()
+        }
+
+    @property
+    def caption(self) -> str:
+        """The sources in one line."""
+        return "; ".join(self.sources.values())
+
+
+def chapter_priors(names: Iterable[str], *, train_rows: int, seed: int) -> ChapterPriors:
+    r"""The distributions that a chapter's parameter names, each of them once.
+
+    A data set's is that of its priors, estimated by boosted trees; `priors.named` has the others,
+    which are simulated.
+
+    >>> chosen = chapter_priors(["uniform", "uniform"], train_rows=0, seed=0)
+    >>> chosen.priors, chosen.titles
+    ({'uniform': Beta(a=1.0, b=1.0)}, {'uniform': 'uniform\nsimulated'})
     """
-    if name not in ("higgs", "kdd12"):
-        return named(name), f"{name}, simulated"
-    data = load_or_standin(name, train_rows=train_rows)
-    law = estimated_law(data, Boosting(), np.random.default_rng(seed))
-    return law, f"{name}, estimated" + " on a simulated stand-in" * data.simulated
+    priors: dict[str, Beta | TwoPoint | Empirical] = {}
+    sources: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        if name in ("higgs", "kdd12"):
+            data = load_or_standin(name, train_rows=train_rows)
+            priors[name] = estimated_priors(data, Boosting(), np.random.default_rng(seed))
+            sources[name] = f"{name}, estimated" + " on a simulated stand-in" * data.simulated
+        else:
+            priors[name], sources[name] = named(name), f"{name}, simulated"
+    return ChapterPriors(priors, sources)

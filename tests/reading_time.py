@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from book.tools.markdown import SOLUTION
+
 WORDS_PER_MINUTE = 130
 SECONDS = {"line": 2.0, "formula": 15.0, "figure": 30.0}
 STEP = 5
 
-SOLUTION = re.compile(
-    r"^(`{3,})\{solution-start\}.*?^(`{3,})\{solution-end\}|^(`{3,})\{solution\}.*?^\3\s*?$\n?",
-    re.MULTILINE | re.DOTALL,
-)
 _CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FORMULA = re.compile(r"\$\$.+?\$\$", re.DOTALL)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from labelaudit.book.checkout import Checkout
-from labelaudit.book.contract import Chapter, ContractError
+from book.tools.chapters import Chapter
+from book.tools.checkout import Checkout
+from book.tools.parameters import ContractError
+from labelaudit.files import digest, file_digest
 
 
 def ingredients(
@@ -34,21 +35,12 @@ def run_name(chapter: str, parameters: Mapping[str, Any]) -> str:
     return f"{chapter}-{digest(parameters)[:10]}"
 
 
-def digest(value: Any) -> str:
-    """A digest of a JSON value that does not depend on the order of its keys.
-
-    >>> digest({"a": 1, "b": [2.0]}) == digest({"b": [2.0], "a": 1})
-    True
-    """
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 def digest_of_files(paths: Iterable[Path], root: Path | None = None) -> str:
     """A digest of files' contents, and of their places below `root` where one is given."""
     total = hashlib.sha256()
     for path in sorted(paths):
         place = path.relative_to(root).as_posix() if root else path.name
-        content = _digest_of_file(path) if path.is_file() else "absent"
+        content = file_digest(path) if path.is_file() else "absent"
         total.update(f"{place}\0{content}\n".encode())
     return total.hexdigest()
 
@@ -90,15 +82,10 @@ def data_read(
 def _file(name: str, path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ContractError(f"there is no file {path}")
-    return {"name": name, "fingerprint": _digest_of_file(path), "simulated": False}
+    return {"name": name, "fingerprint": file_digest(path), "simulated": False}
 
 
 def _data_set(name: str) -> dict[str, Any]:
     # Imported by name: a book whose chapters read no data set must not need the module.
     data = importlib.import_module("labelaudit.datasets").load_or_standin(name)
     return {"name": name, "fingerprint": data.fingerprint, "simulated": data.simulated}
-
-
-def _digest_of_file(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -17,13 +17,14 @@ from typing import Any
 import nbformat
 import yaml
 
-from labelaudit.book.checkout import Checkout, locked, write_atomically
-from labelaudit.book.crossrefs import SITE, chapter_number, find_page
-from labelaudit.book.key import digest, digest_of_files
-from labelaudit.book.panel import with_panels
-from labelaudit.book.plain import for_jupyter
-from labelaudit.book.runner import Execution
-from labelaudit.book.site import copy_files, jupyter_book
+from book.tools.cache_key import digest_of_files
+from book.tools.checkout import Checkout, waiting_lock
+from book.tools.markdown import for_jupyter
+from book.tools.panels import with_panels
+from book.tools.runner import Execution
+from book.tools.site import copy_files, jupyter_book
+from book.tools.sphinx_extension import SITE, chapter_number, find_page
+from labelaudit.files import digest, write_atomically
 
 REFERENCES = """\
 ```{rubric} References
@@ -42,7 +43,7 @@ def write_page(checkout: Checkout, execution: Execution) -> Path:
     page = folder / f"{chapter}.html"
     notebook = with_panels(execution.chapter, execution.notebook, book_facts(checkout, chapter))
     text = nbformat.writes(notebook)
-    with locked(checkout.build / "pages" / f"{folder.name}.lock", "making the same page"):
+    with waiting_lock(checkout.build / "pages" / f"{folder.name}.lock", "making the same page"):
         stamp = folder / ".stamp"
         settings = [checkout.root / "_config.yml", checkout.root / "pyproject.toml"]
         # The page links into the book where it has been built, under the numbers it has there.
@@ -134,9 +135,6 @@ def _config(checkout: Checkout) -> dict[str, Any]:
     theme = sphinx.setdefault("html_theme_options", {})
     theme |= {"use_download_button": False, "show_prev_next": False}
     sphinx["book_site"] = str(checkout.site)
-    listed = sphinx if "extensions" in sphinx else config["sphinx"]
-    name = "extensions" if "extensions" in sphinx else "extra_extensions"
-    listed[name] = [*listed.get(name, []), "labelaudit.book.crossrefs"]
     return config
 
 

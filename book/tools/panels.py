@@ -16,7 +16,8 @@ from typing import Any
 
 import nbformat
 
-from labelaudit.book.contract import Chapter, Parameter
+from book.tools.chapters import Chapter
+from book.tools.parameters import Parameter
 
 DEFAULT_SCALE = "laptop"
 

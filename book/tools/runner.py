@@ -18,18 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jupytext
 import nbformat
 import papermill
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from labelaudit.book.checkout import Checkout, cancelled, locked, write_atomically
-from labelaudit.book.contract import Chapter, ContractError
-from labelaudit.book.kernel import FACTS, START_SECONDS, cancel_everything, started_kernel
-from labelaudit.book.key import data_read, ingredients, run_name
-from labelaudit.book.plain import KERNEL
+from book.tools.cache_key import data_read, ingredients, run_name
+from book.tools.chapters import Chapter, read_source
+from book.tools.checkout import Checkout, cancelled, waiting_lock
+from book.tools.kernel import FACTS, START_SECONDS, cancel_everything, started_kernel
+from book.tools.markdown import KERNEL
+from book.tools.parameters import ContractError
 from labelaudit.command_line import CommandError
+from labelaudit.files import write_atomically
 
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
@@ -106,7 +107,7 @@ def execute(
 ) -> Execution:
     """Bring one chapter up to date with the given parameters, running it only where needed."""
     folder = checkout.executed(run_name(chapter.id, parameters))
-    with locked(folder / "lock", f"running {chapter.id} with the same parameters"):
+    with waiting_lock(folder / "lock", f"running {chapter.id} with the same parameters"):
         key = ingredients(checkout, chapter, parameters)
         notebook = _stored(folder)
         reason = "asked to" if fresh else _what_changed(notebook, key)
@@ -139,7 +140,7 @@ def _run(
     files = folder / "files.partial"
     shutil.rmtree(files, ignore_errors=True)
     files.mkdir()
-    source = _prepared(jupytext.read(checkout.source(chapter.id)))
+    source = _prepared(read_source(checkout.source(chapter.id)))
     # Values that equal the paper's stay where the chapter's own cell shows them.
     injected = {
         name: value

@@ -19,13 +19,15 @@ from typing import Any
 import nbformat
 import yaml
 
-from labelaudit.book.checkout import Checkout, write_atomically
-from labelaudit.book.contract import Chapter, ContractError, check_source
-from labelaudit.book.key import digest, digest_of_files, package_digest
-from labelaudit.book.panel import with_panels
-from labelaudit.book.plain import for_jupyter
-from labelaudit.book.runner import Execution
+from book.tools.cache_key import digest_of_files, package_digest
+from book.tools.chapters import Chapter, load_chapters
+from book.tools.checkout import Checkout
+from book.tools.markdown import for_jupyter
+from book.tools.panels import with_panels
+from book.tools.parameters import ContractError
+from book.tools.runner import Execution
 from labelaudit.command_line import CommandError
+from labelaudit.files import digest, write_atomically
 
 # What is mended on every page that Sphinx has written.
 MENDS = {
@@ -50,13 +52,13 @@ class SiteFailed(CommandError):
     status = 1
 
 
-def chapters_in_toc(checkout: Checkout, chapters: dict[str, Chapter]) -> list[Chapter]:
-    """The chapters the book shows, in its order; each must be declared, written and in accord."""
+def chapters_in_toc(checkout: Checkout) -> list[Chapter]:
+    """The chapters the book shows, in its order; each must be declared and written."""
+    chapters = load_chapters(checkout.chapters_file)
     listed = [Path(entry).name for entry in _toc_files(checkout) if entry.startswith("notebooks/")]
     for chapter in listed:
         if chapter not in chapters:
             raise ContractError(f"_toc.yml lists {chapter!r}, which chapters.yml does not declare")
-        check_source(chapters[chapter], checkout.source(chapter))
     return [chapters[chapter] for chapter in listed]
 
 

@@ -1,8 +1,12 @@
-"""References of a page that stands alone to what only the whole book holds.
+"""The book's own Sphinx extension: docstrings, the bibliography, references out of a lone page.
 
-A Sphinx extension for the pages of readers' own runs. Where the book has been built beside them, a
-reference to another chapter's theorem or figure becomes a link into it, under the number it has
-there; where it has not, it is plain text.
+Docstrings are plain text: bars mean absolute values, and single backticks mean code. To
+reStructuredText a bar opens a substitution, so bars are escaped; `default_role` in `_config.yml`
+turns a backtick into code.
+
+The page of a reader's own run holds one chapter. Where the book has been built, its references to
+other chapters become links into the book, under the numbers they have there. Where it has not, they
+become plain text.
 """
 
 from __future__ import annotations
@@ -32,14 +36,42 @@ SITE = "../../html"
 
 
 def setup(app: Any) -> dict[str, bool]:
-    """Register with Sphinx."""
+    """Register with Sphinx; `book_site` names the built book on the page of a reader's run."""
+    app.setup_extension("sphinx.ext.autodoc")
     app.add_config_value("book_site", "", "env")
     app.connect("missing-reference", resolve)
+    app.connect("autodoc-process-docstring", escape)
+    app.connect("html-page-context", plain_citations)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
-def resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Node:
-    """Turn a reference that this page cannot resolve into a link to the book, or into text."""
+def escape(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
+    """Escape what prose does not mean as markup; examples stay as they are.
+
+    >>> text = ["P(|I| <= t)", ">>> a | b", "3", "", "|x|"]
+    >>> escape(None, "", "", None, None, text)
+    >>> text[0], text[1], text[-1]
+    ('P(\\\\|I\\\\| <= t)', '>>> a | b', '\\\\|x\\\\|')
+    """
+    in_example = False
+    for number, line in enumerate(lines):
+        in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
+        if not in_example:
+            lines[number] = line.replace("|", "\\|")
+
+
+def plain_citations(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Drop the list role from the bibliography: its entries have a role that no list may hold."""
+    if "body" in context:
+        context["body"] = context["body"].replace(
+            '<div role="list" class="citation-list">', "<div>"
+        )
+
+
+def resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Node | None:
+    """Turn a reference that a lone page cannot resolve into a link to the book, or into text."""
+    if not app.config.book_site:
+        return None
     target = node["reftarget"]
     site = Path(app.config.book_site)
     if node.get("reftype") == "doc":

@@ -20,8 +20,9 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
 
+from book.tools.checkout import Cancelled, Checkout, cancelled
 from labelaudit.book import IN_BOOK
-from labelaudit.book.checkout import Cancelled, Checkout, cancelled, write_atomically
+from labelaudit.files import write_atomically
 
 IPYTHON = """\
 c.InlineBackend.figure_formats = {"svg"}

@@ -7,22 +7,14 @@ import itertools
 import os
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labelaudit.book.checkout import find_checkout, locked
-from labelaudit.book.contract import (
-    SCALES,
-    Chapter,
-    ContractError,
-    check_source,
-    find_chapter,
-    load_chapters,
-    parse_value,
-)
+from book.tools.chapters import Chapter, find_chapter, load_chapters
+from book.tools.checkout import find_checkout, waiting_lock
+from book.tools.parameters import SCALES, ContractError
 
 if TYPE_CHECKING:
-    from labelaudit.book.runner import Execution
+    from book.tools.runner import Execution
 
 RUN_EXAMPLES = """\
 examples:
@@ -123,11 +115,10 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     """Run one chapter with the reader's parameters, and say where the page is."""
     checkout = find_checkout()
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    parameters = chapter.resolve(arguments.scale, read_overrides(chapter, arguments.parameter))
-    check_source(chapter, checkout.source(chapter.id))
+    parameters = chapter.resolve(arguments.scale, chapter.read(arguments.parameter))
 
-    from labelaudit.book.page import write_page
-    from labelaudit.book.runner import execute_all
+    from book.tools.page import write_page
+    from book.tools.runner import execute_all
 
     [execution] = execute_all(
         checkout, [(chapter, parameters)], _report, workers=1, **_options(arguments)
@@ -142,15 +133,15 @@ def build_book(arguments: argparse.Namespace) -> int:
         raise ContractError(f"--workers: {arguments.workers} is not a whole number of at least 1")
     checkout = find_checkout()
 
-    from labelaudit.book.runner import execute_all
-    from labelaudit.book.site import build_site, chapters_in_toc, stage
+    from book.tools.runner import execute_all
+    from book.tools.site import build_site, chapters_in_toc, stage
 
     started = time.monotonic()
-    listed = chapters_in_toc(checkout, load_chapters(checkout.chapters_file))
+    listed = chapters_in_toc(checkout)
     longest_first = sorted(listed, key=lambda chapter: -chapter.seconds[arguments.scale])
     work = [(chapter, chapter.values(arguments.scale)) for chapter in longest_first]
     workers = max(1, min(arguments.workers, len(work)))
-    with locked(checkout.build / "book.lock", "building the book"):
+    with waiting_lock(checkout.build / "book.lock", "building the book"):
         counted = itertools.count(1)
 
         def report(execution: Execution) -> None:
@@ -172,36 +163,6 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
         return options | {"progress": True}
     # Where nobody watches bars, as in a log, a line says what has been begun.
     return options | {"starting": lambda chapter: print(f"{chapter.id}: running", flush=True)}
-
-
-def read_overrides(chapter: Chapter, given: list[tuple[str, str]]) -> dict[str, Any]:
-    """The reader's own values, as YAML; files are named from where the reader stands.
-
-    What a parameter wants as text stays as it was typed: a column may be called 2024, its values
-    yes and no.
-    """
-    overrides: dict[str, Any] = {}
-    for name, text in given:
-        if name in overrides:
-            raise ContractError(f"{name} is given twice")
-        parameter = chapter.parameters.get(name)
-        wants_text = parameter is not None and parameter.kind in ("text", "path")
-        value = _words(name, text) if wants_text else parse_value(name, text)
-        if parameter and parameter.type == "path" and isinstance(value, str) and value:
-            value = str(Path(value).expanduser().resolve())
-        overrides[name] = value
-    return overrides
-
-
-def _words(name: str, text: str) -> Any:
-    """A value, or a list of them, in which YAML sees no numbers, dates or truths."""
-    import yaml
-
-    try:
-        value = yaml.load(text, yaml.BaseLoader)
-        return "" if value is None else value
-    except yaml.YAMLError:
-        return parse_value(name, text)  # refuses it, and says what is wrong
 
 
 def _report(execution: Execution, place: str = "") -> None:
