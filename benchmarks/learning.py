@@ -22,9 +22,8 @@ from tqdm import tqdm
 
 from benchmarks.tools import in_turns
 from labelaudit import GeometricProportions, LabelProportions, RandomizedResponse, datasets
-from labelaudit.learning.evaluation import auc
-from labelaudit.learning.runs import Run
-from labelaudit.learning.training import Settings, _run_epoch, train
+from labelaudit.learning.calibration import auc
+from labelaudit.learning.training import Run, TrainingSettings, _run_epoch, train
 
 ROUNDS = 3
 KDD12_ROWS = 149_639_105
@@ -42,8 +41,8 @@ MECHANISMS = {
     "LLP+Geom": GeometricProportions(8, 1.0),
 }
 # What theory says of the best model for any data: a release is no better than the labels, nor noise
-# on top of a bag better than the bag. Theory ranks RR and LLP for a linear effect only (0.21 and 1/8
-# of a clean label's information), which does not hold for networks: their order is only printed.
+# on top of a bag better than the bag. It ranks RR and LLP for a linear effect only (0.21 and 1/8 of
+# a clean label's information), which does not hold for networks: their order is only printed.
 ORDERED = (
     *(("clean labels", name) for name in ("RR", "LLP", "LLP+Geom")),
     ("LLP", "LLP+Geom"),
@@ -197,7 +196,9 @@ def utility(seeds: int = SEEDS, epochs: int = 30) -> list[dict]:
     """Test AUC on the real Higgs sample, training stopped on the released labels' loss."""
     data = datasets.load("higgs")
     # Of the settings tried on clean labels, the one with the least validation loss.
-    settings = TrainingSettings("higgs", learning_rate=1e-3, batch_size=128, epochs=epochs, patience=5)
+    settings = TrainingSettings(
+        "higgs", learning_rate=1e-3, batch_size=128, epochs=epochs, patience=5
+    )
     rows = {}
     for name, mechanism in MECHANISMS.items():
         aucs = [

@@ -206,7 +206,10 @@ def test_warnings_by_mechanism():
 
 
 def test_the_table_of_aucs():
-    trials = [tables.TrainingScores(0.7, 2, np.zeros(2)), tables.TrainingScores(0.8, 3, np.zeros(2))]
+    trials = [
+        tables.TrainingScores(0.7, 2, np.zeros(2)),
+        tables.TrainingScores(0.8, 3, np.zeros(2)),
+    ]
     labels, perfect = np.array([0, 1]), np.array([0.1, 0.9])
     found = tables.auc_table(labels, {"RR": trials, "LLP": trials[:1]}, {"trees": perfect})
     assert found.loc["RR"].tolist() == pytest.approx([0.75, 0.05, 2.5])

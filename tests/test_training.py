@@ -23,7 +23,9 @@ from labelaudit.mechanisms import (
 )
 
 QUICK = TrainingSettings("small", learning_rate=3e-3, batch_size=64, epochs=3, patience=None)
-HASHED = TrainingSettings("kdd12", learning_rate=1e-2, batch_size=32, epochs=2, patience=None, buckets=300)
+HASHED = TrainingSettings(
+    "kdd12", learning_rate=1e-2, batch_size=32, epochs=2, patience=None, buckets=300
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -272,7 +274,9 @@ def test_runaway_is_stopped_by_the_released_validation_labels():
     rate = {"model": "small", "learning_rate": 1e-2, "batch_size": 64}
     long = TrainingSettings(**rate, epochs=25, patience=None)
     ran_away = train(data, RandomizedResponse(0.5), long, seed=0, test=fresh)
-    stopped = train(data, RandomizedResponse(0.5), TrainingSettings(**rate, epochs=25), seed=0, test=fresh)
+    stopped = train(
+        data, RandomizedResponse(0.5), TrainingSettings(**rate, epochs=25), seed=0, test=fresh
+    )
     assert ran_away.curve[-1]["training_loss"] < -1
     assert ran_away.best_epoch == ran_away.epochs_run == 25
     assert stopped.epochs_run == stopped.best_epoch + 3 < 25

@@ -1,7 +1,8 @@
 """Adam for networks with an embedding: dense Adam's result at the cost of the rows in use.
 
 Dense Adam moves every row of an embedding at every step: a row's moments fade, and still move its
-weights, long after its last gradient. But what a row does without gradients is known in advance. With moments m and v after step `last`, the next n steps move its weights by
+weights, long after its last gradient. But what a row does without gradients is known in advance.
+With moments m and v after step `last`, the next n steps move its weights by
 
     -rate * m * sum_{j=1..n} w_j / (sqrt(v) s_j + epsilon),
     w_j = beta1^j / (1 - beta1^(last + j)),   s_j^2 = beta2^j / (1 - beta2^(last + j)),

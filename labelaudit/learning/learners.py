@@ -132,15 +132,21 @@ class HashedCategories:
         self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
     ) -> None:
         """Take fractions and frequencies from the rows of a fit."""
+        from sklearn.base import clone
+        from sklearn.model_selection import StratifiedKFold
         from sklearn.preprocessing import TargetEncoder
 
-        seed = int(rng.integers(2**31))
-        self.encoder = TargetEncoder(target_type="binary", smooth=SHRINKAGE, random_state=seed)
+        encoder = TargetEncoder(target_type="binary", smooth=SHRINKAGE)
+        self.encoder = clone(encoder).fit(features, labels)
         self.known = [np.unique(column, return_counts=True) for column in features.T]
+        # The encoder's own cross-fitting takes its seed in another way in each version.
+        folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
+        fractions = np.empty(features.shape)
+        for others, held in folds.split(features, labels):
+            fitted = clone(encoder).fit(features[others], labels[others])
+            fractions[held] = fitted.transform(features[held])
         # Without its own row, a category that occurs once is as frequent as an unknown one.
-        frequencies = np.log1p(self._counts(features) - 1)
-        fractions = self.encoder.fit_transform(features, labels)
-        self.seen = np.column_stack([fractions, frequencies])
+        self.seen = np.column_stack([fractions, np.log1p(self._counts(features) - 1)])
 
     def _counts(self, features: NDArray[Any]) -> Floats:
         """How often each category of each row occurs among the rows of the fit."""

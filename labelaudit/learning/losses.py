@@ -6,9 +6,9 @@ i k up to (i + 1) k, so that bags are a reshape and the bag size k is the ratio 
 bag of one is a labelled example.
 
 Targets are unbiased estimates of the true proportions, what `mechanism.debias` gives, and may lie
-outside [0, 1]. Every loss of this module has a gradient that is affine in the target (appendix D), so that
-gradients at such a target are unbiased too (theorem D.2). Clipping the target would undo that, and
-so would a floor under the loss, which is unbounded below for a target outside [0, 1].
+outside [0, 1]. Every loss of this module has a gradient that is affine in the target (appendix D),
+so gradients at such a target are unbiased too (theorem D.2). Clipping the target would undo that,
+and so would a floor under the loss, which is unbounded below for a target outside [0, 1].
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from labelaudit.datasets.store import data_folder
 from labelaudit.learning.sweep.grid import CLEAN, Grid, read_grid
 from labelaudit.learning.sweep.store import Store, StoreError, verify
 
-
 # The scales of the book, and the chapter whose parameters say what they are.
 SCALES = ("smoke", "laptop", "paper")
 CHAPTER = "12_privacy_utility"
@@ -40,7 +39,9 @@ def _add_sweep(subparsers: Any) -> None:
         " --nthreads 1 and OMP_NUM_THREADS=1.",
     )
     parser.add_argument("--dataset", required=True, choices=datasets.NAMES)
-    parser.add_argument("--scale", choices=SCALES, help="a grid of the book, in a clone (default: laptop)")
+    parser.add_argument(
+        "--scale", choices=SCALES, help="a grid of the book, in a clone (default: laptop)"
+    )
     parser.add_argument("--grid", type=Path, metavar="FILE", help="a grid of your own, as YAML")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
     parser.add_argument("--engine", choices=["local", "dask"], default="local")
@@ -102,7 +103,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     if schedule.to_do or (audits is not None and audits.to_do):
         dask = arguments.engine == "dask"
         with sweep.dask(arguments.address) if dask else sweep.local(workers) as engine:
-            options = {"engine": engine, "progress": True}
+            options: dict[str, Any] = {"engine": engine, "progress": True}
             sweep.run(schedule, store, checkpoints=arguments.checkpoints, **options)
             if audits is not None and audits.to_do:
                 _print_source_of_eta(audits)

@@ -287,8 +287,8 @@ def _answers(
     try:
         while True:
             for name in itertools.islice(names, most - len(pending)):
-                call = (_answer, name, work, schedule.runs[name], source)
-                pending.add(engine.executor.submit(*call))
+                run = schedule.runs[name]
+                pending.add(engine.executor.submit(_answer, name, work, run, source))
             if not pending:
                 return
             finished, pending = wait(pending, return_when=FIRST_COMPLETED)
