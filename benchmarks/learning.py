@@ -22,9 +22,8 @@ from tqdm import tqdm
 
 from benchmarks.tools import in_turns
 from labelaudit import GeometricProportions, LabelProportions, RandomizedResponse, datasets
-from labelaudit.learning.evaluation import auc
-from labelaudit.learning.runs import Run
-from labelaudit.learning.training import Settings, _run_epoch, train
+from labelaudit.learning.calibration import auc
+from labelaudit.learning.training import Run, TrainingSettings, _run_epoch, train
 
 ROUNDS = 3
 KDD12_ROWS = 149_639_105
@@ -42,8 +41,8 @@ MECHANISMS = {
     "LLP+Geom": GeometricProportions(8, 1.0),
 }
 # What theory says of the best model for any data: a release is no better than the labels, nor noise
-# on top of a bag better than the bag. RR and LLP it ranks for a linear effect only (0.21 and 1/8 of
-# a clean label's information), which binds no network: their order is printed, not demanded.
+# on top of a bag better than the bag. It ranks RR and LLP for a linear effect only (0.21 and 1/8 of
+# a clean label's information), which does not hold for networks: their order is only printed.
 ORDERED = (
     *(("clean labels", name) for name in ("RR", "LLP", "LLP+Geom")),
     ("LLP", "LLP+Geom"),
@@ -85,7 +84,7 @@ def _epoch(run: Run) -> Callable[[], None]:
 
 
 def _run(split: Any, model: str, batch_size: int) -> Run:
-    settings = Settings(model, batch_size=batch_size, validation=0.0, patience=None)
+    settings = TrainingSettings(model, batch_size=batch_size, validation=0.0, patience=None)
     return Run(split, None, settings, 0, None, "cpu", None)
 
 
@@ -160,17 +159,17 @@ def _products(model: nn.Module, n: int) -> Callable[[], None]:
     ]
 
     def work() -> None:
-        for place, (weight, (inputs, outputs)) in enumerate(zip(layers, sides, strict=True)):
+        for index, (weight, (inputs, outputs)) in enumerate(zip(layers, sides, strict=True)):
             inputs @ weight.T
             outputs.T @ inputs
-            if place:
+            if index:
                 outputs @ weight
 
     return work
 
 
 def _higgs() -> list[dict]:
-    """The share of the machine's rate for large matrices that a whole training step reaches."""
+    """A whole training step's fraction of the machine's rate for large matrices."""
     split = datasets.load("higgs-like", train_rows=HIGGS_BATCH * HIGGS_BATCHES).train
     run = _run(split, "higgs", HIGGS_BATCH)
     square, products = torch.ones(SQUARE, SQUARE), _products(run.model, HIGGS_BATCH)
@@ -180,14 +179,14 @@ def _higgs() -> list[dict]:
     rows = []
     for name, examples, least in (("step", len(split), 0.8), ("products", HIGGS_BATCH, None)):
         rate = _arithmetic(run.model, examples) / best[name]
-        row = {"work": f"Higgs {name}", "rate": rate, "matrix_rate": peak, "share": rate / peak}
-        verdict = "its matrix products alone"
+        row = {"work": f"Higgs {name}", "rate": rate, "matrix_rate": peak, "fraction": rate / peak}
+        note = "its matrix products alone"
         if least is not None:
-            row |= {"least": least, "met": row["share"] >= least}
-            verdict = f"least {least:.0%}: {'met' if row['met'] else 'MISSED'}"
+            row |= {"least": least, "met": row["fraction"] >= least}
+            note = f"least {least:.0%}: {'met' if row['met'] else 'MISSED'}"
         print(
             f"Higgs {name}, batch {HIGGS_BATCH:,}: {rate / 1e9:.1f} of {peak / 1e9:.1f} GFLOP/s, "
-            f"{row['share']:.0%}  {verdict}"
+            f"{row['fraction']:.0%}  {note}"
         )
         rows.append(row)
     return rows
@@ -197,14 +196,16 @@ def utility(seeds: int = SEEDS, epochs: int = 30) -> list[dict]:
     """Test AUC on the real Higgs sample, training stopped on the released labels' loss."""
     data = datasets.load("higgs")
     # Of the settings tried on clean labels, the one with the least validation loss.
-    settings = Settings("higgs", learning_rate=1e-3, batch_size=128, epochs=epochs, patience=5)
+    settings = TrainingSettings(
+        "higgs", learning_rate=1e-3, batch_size=128, epochs=epochs, patience=5
+    )
     rows = {}
     for name, mechanism in MECHANISMS.items():
-        found = [
+        aucs = [
             train(data.train, mechanism, settings, seed=seed, test=data.test).auc
             for seed in range(seeds)
         ]
-        rows[name] = _auc_row(name, found, least=0.73 if mechanism is None else None)
+        rows[name] = _auc_row(name, aucs, least=0.73 if mechanism is None else None)
     boosted = HistGradientBoostingClassifier(random_state=0)
     boosted.fit(data.train.features, data.train.labels)
     scores = boosted.decision_function(data.test.features)
@@ -216,20 +217,20 @@ def utility(seeds: int = SEEDS, epochs: int = 30) -> list[dict]:
     return [*rows.values(), trees, {"work": "AUC in the order of theory", "met": not wrong}]
 
 
-def _ahead(one: dict, other: dict) -> bool:
-    """Whether one AUC is above another by more than two standard errors."""
-    return one["auc"] - other["auc"] > 2 * math.hypot(one["error"], other["error"])
+def _ahead(first: dict, second: dict) -> bool:
+    """Whether the first AUC is above the second by more than two standard errors."""
+    return first["auc"] - second["auc"] > 2 * math.hypot(first["error"], second["error"])
 
 
-def _auc_row(name: str, found: list[float], least: float | None = None) -> dict:
-    mean = float(np.mean(found))
-    error = float(np.std(found, ddof=1) / math.sqrt(len(found))) if len(found) > 1 else math.nan
-    row: dict[str, Any] = {"work": f"AUC, {name}", "auc": mean, "error": error, "runs": found}
-    verdict = ""
+def _auc_row(name: str, aucs: list[float], least: float | None = None) -> dict:
+    mean = float(np.mean(aucs))
+    error = float(np.std(aucs, ddof=1) / math.sqrt(len(aucs))) if len(aucs) > 1 else math.nan
+    row: dict[str, Any] = {"work": f"AUC, {name}", "auc": mean, "error": error, "runs": aucs}
+    note = ""
     if least is not None:
         row |= {"least": least, "met": mean >= least}
-        verdict = f"  least {least}: {'met' if row['met'] else 'MISSED'}"
-    print(f"Higgs AUC, {name:28} {mean:.4f} +- {error:.4f}{verdict}")
+        note = f"  least {least}: {'met' if row['met'] else 'MISSED'}"
+    print(f"Higgs AUC, {name:28} {mean:.4f} +- {error:.4f}{note}")
     return row
 
 

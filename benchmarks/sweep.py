@@ -14,14 +14,16 @@ from threadpoolctl import threadpool_limits
 
 from labelaudit.datasets import Dataset
 from labelaudit.learning import sweep
-from labelaudit.learning.sweep import selection
-from labelaudit.learning.sweep.grid import SCALES, Grid
+from labelaudit.learning.sweep import comparisons
+from labelaudit.learning.sweep.command import scale_grid
+from labelaudit.learning.sweep.grid import CLEAN, Grid
 from labelaudit.learning.sweep.store import Record, Store
 
+PAPER = scale_grid("paper")
 # All 220 settings of the paper with one learning rate, nine times over: 1,980 runs.
 EMPTY = replace(
-    SCALES["paper"],
-    mechanisms={kind: own for kind, own in SCALES["paper"].mechanisms.items() if kind != "clean"},
+    PAPER,
+    mechanisms={kind: own for kind, own in PAPER.mechanisms.items() if kind != CLEAN},
     learning_rates=(1e-3,),
     trials=9,
     train_rows=2000,
@@ -48,7 +50,7 @@ def nothing(data: Dataset, configuration: dict[str, Any]) -> dict[str, Any]:
 
 
 def alone(data: Dataset, configuration: dict[str, Any]) -> dict[str, Any]:
-    """A training on one thread, as each of two workers has it: joblib runs one in this process."""
+    """A training on one thread, as each of two workers has it: one worker is this process."""
     with threadpool_limits(1):
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
@@ -65,18 +67,19 @@ def _row(what: str, value: float, unit: str, limit: float, *, at_most: bool = Tr
     return {"what": what, "value": value, "unit": unit, "limit": limit, "met": met}
 
 
-def _swept(grid: Grid, folder: Path, work: Callable[..., Any], workers: int) -> float:
+def _swept(grid: Grid, folder: Path, work: Callable[..., Any], engine: sweep.Engine) -> float:
     """Seconds from the plan to the last result."""
     data, store = sweep.load("higgs-like", grid), Store(folder)
     started = time.perf_counter()
-    sweep.run(sweep.plan(grid, data, store), store, work=work, engine=sweep.local(workers))
+    sweep.run(sweep.plan(grid, data, store), store, work=work, engine=engine)
     return time.perf_counter() - started
 
 
 def _overhead(folder: Path) -> dict:
     # A first small sweep starts the workers, which a real one does once in hours.
-    _swept(replace(EMPTY, trials=1), folder / "warm", nothing, 2)
-    seconds = _swept(EMPTY, folder / "empty", nothing, 2)
+    with sweep.local(2) as engine:
+        _swept(replace(EMPTY, trials=1), folder / "warm", nothing, engine)
+        seconds = _swept(EMPTY, folder / "empty", nothing, engine)
     return _row(
         f"store and dispatch, {len(EMPTY):,} empty runs", 1e3 * seconds / len(EMPTY), "ms", 5
     )
@@ -87,14 +90,14 @@ def _hits(folder: Path) -> dict:
     import matplotlib
 
     matplotlib.use("Agg")
-    grid = replace(SCALES["paper"], train_rows=2000)
+    grid = replace(PAPER, train_rows=2000)
     data, store = sweep.load("higgs-like", grid), Store(folder / "paper")
-    for one in sweep.configurations(grid, data):
-        store.write(Record(one, data.fingerprint, nothing(data, one)))
+    for each in sweep.configurations(grid, data):
+        store.write(Record(each, data.fingerprint, nothing(data, each)))
     started = time.perf_counter()
     plan = sweep.plan(grid, data, store)
     assert not plan.to_do
-    _plot(selection.select(selection.table(plan.done.values())))
+    _plot(comparisons.select(comparisons.table(plan.done.values())))
     return _row(
         f"all hits: plan and plot {len(grid):,} results", time.perf_counter() - started, "s", 20
     )
@@ -111,13 +114,14 @@ def _plot(chosen: Any) -> None:
 
 
 def _speedup(folder: Path) -> dict:
-    _swept(replace(BUSY, trials=1), folder / "start", sweep.train_once, 2)
-    # Turn and turn about, so that a busy machine slows both.
-    one = two = float("inf")
-    for turn in range(2):
-        one = min(one, _swept(BUSY, folder / f"one-{turn}", alone, 1))
-        two = min(two, _swept(BUSY, folder / f"two-{turn}", sweep.train_once, 2))
-    return _row("two local workers against one", one / two, "x", 1.5, at_most=False)
+    with sweep.local(1) as one, sweep.local(2) as two:
+        _swept(replace(BUSY, trials=1), folder / "start", sweep.train_once, two)
+        # In turns, so that a busy machine slows both.
+        slow = fast = float("inf")
+        for turn in range(2):
+            slow = min(slow, _swept(BUSY, folder / f"one-{turn}", alone, one))
+            fast = min(fast, _swept(BUSY, folder / f"two-{turn}", sweep.train_once, two))
+    return _row("two local workers against one", slow / fast, "x", 1.5, at_most=False)
 
 
 def run() -> list[dict]:

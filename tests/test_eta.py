@@ -9,7 +9,7 @@ import labelaudit as la
 from labelaudit import datasets
 from labelaudit.learning.calibration import compare, expected_calibration_error
 from labelaudit.learning.eta import cross_fit
-from labelaudit.learning.learners import Boosting, Neighbours, Network
+from labelaudit.learning.learners import Boosting, Neighbours, NetworkLearner
 
 
 def table(rows=1500, seed=0):
@@ -80,12 +80,14 @@ def test_estimates_are_near_the_truth_and_calibrated(learner):
     assert np.sqrt(np.mean((found.predict(fresh) - true) ** 2)) < 0.11
 
 
-def test_calibration_mends_what_an_overfitted_model_breaks():
+def test_calibration_corrects_what_an_overfitted_model_breaks():
     x, y, _ = table(3000)
     wild = Boosting(iterations=400, learning_rate=0.5, least_leaf=1)
     found = cross_fit(x[:1900], y[:1900], wild, rng=np.random.default_rng(2))
-    broken, mended = (expected_calibration_error(one, y[:1900]) for one in (found.raw, found.eta))
-    assert mended < broken / 3
+    broken, corrected = (
+        expected_calibration_error(eta, y[:1900]) for eta in (found.raw, found.eta)
+    )
+    assert corrected < broken / 3
     rng = np.random.default_rng(3)
     assert compare(found.raw, y[:1900], la.LabelProportions(4), rng=rng).warning
     assert all(scaling.temperature > 1.5 for scaling in found.scalings)
@@ -163,8 +165,8 @@ def weights_of(labels):
 def test_network_is_a_learner():
     training = pytest.importorskip("labelaudit.learning.training", reason="needs torch")
     x, y, eta = table(3000)
-    learner = Network(training.Settings("small", learning_rate=0.02, batch_size=256, epochs=5))
-    found = cross_fit(x, y, learner, folds=3, rng=np.random.default_rng(0))
+    settings = training.TrainingSettings("small", learning_rate=0.02, batch_size=256, epochs=5)
+    found = cross_fit(x, y, NetworkLearner(settings), folds=3, rng=np.random.default_rng(0))
     assert np.sqrt(np.mean((found.eta - eta) ** 2)) < 0.12
 
 

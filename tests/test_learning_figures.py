@@ -11,8 +11,8 @@ from scipy.special import expit, logit
 
 import labelaudit as la
 from labelaudit import plots
-from labelaudit.learning import figures, judging, sweep
-from labelaudit.learning.sweep import advantages, selection, tradeoff
+from labelaudit.learning import figures, sweep, tables
+from labelaudit.learning.sweep import advantages, comparisons, tradeoff
 from labelaudit.learning.sweep.grid import Grid
 from labelaudit.learning.sweep.store import Record
 
@@ -52,12 +52,12 @@ def records():
         )
         for one in sweep.configurations(GRID, data)
     ]
-    laws = advantages.laws_of(data, data.train.eta, GRID.seed)
+    values = advantages.populations(data, data.train.eta, GRID.seed)
     audited = [
         Record(
             one,
             data.fingerprint,
-            advantages.advantage_once(laws, one, quality={"eta_auc": 0.8}),
+            advantages.advantage_once(values, one, quality={"eta_auc": 0.8}),
         )
         for one in advantages.configurations(GRID, data)
     ]
@@ -73,7 +73,7 @@ def drawn(axes):
 
 
 def test_the_whole_sweep():
-    chosen = selection.select(selection.table(records()))
+    chosen = comparisons.select(comparisons.table(records()))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
     figure.canvas.draw()
     additive, multiplicative = figure.axes
@@ -87,7 +87,7 @@ def test_the_whole_sweep():
 
 def test_curves_of_one_mechanism_differ_in_more_than_their_shade():
     """Printed in grey, by the size of their markers and the value written at their right end."""
-    chosen = selection.select(selection.table(of_kinds("LLP+Geom")))
+    chosen = comparisons.select(comparisons.table(of_kinds("LLP+Geom")))
     axes = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size").axes[0]
     sizes = [lines[0].get_markersize() for lines in axes.containers]
     assert len(sizes) == 2 and sizes[1] > 1.5 * sizes[0]
@@ -100,7 +100,7 @@ def test_notes_do_not_lie_on_each_other():
     axes[0, 0].set(xlim=(0, 1), ylim=(0, 1))
     figure.draw_without_rendering()
     notes = [tradeoff.Note(0.5, y, f"{y:.0%}", "black") for y in (0.5, 0.505, 0.51, 0.9)]
-    tradeoff._noted(axes[0, 0], notes)
+    tradeoff._write_notes(axes[0, 0], notes)
     boxes = sorted((text.get_window_extent() for text in axes[0, 0].texts), key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 2 for low, high in itertools.pairwise(boxes))
     assert axes[0, 0].texts[0].xyann == axes[0, 0].texts[3].xyann == (5, 0)
@@ -108,7 +108,7 @@ def test_notes_do_not_lie_on_each_other():
 
 def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
     """Of 2,400 rows bags of 2 leave 1,200, and 1,080 to train on; bags of 8 leave too few."""
-    chosen = selection.select(selection.table(of_kinds("LLP")))
+    chosen = comparisons.select(comparisons.table(of_kinds("LLP")))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
     (hollow,) = [
         line
@@ -121,7 +121,7 @@ def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
 
 @pytest.mark.parametrize("kind", ["clean", "RR", "LLP", "LLP+Lap", "LLP+Geom"])
 def test_one_kind_alone_is_drawn(kind):
-    chosen = selection.select(selection.table(of_kinds(kind)))
+    chosen = comparisons.select(comparisons.table(of_kinds(kind)))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
     expected = {"clean": 1, "RR": 1, "LLP": 1, "LLP+Lap": 0, "LLP+Geom": 2}[kind]
     assert len(drawn(figure.axes[0])) == expected
@@ -130,7 +130,7 @@ def test_one_kind_alone_is_drawn(kind):
 def test_half_a_store_is_drawn():
     rng = np.random.default_rng(0)
     some = [one for one in records() if rng.random() < 0.5]
-    chosen = selection.select(selection.table(some))
+    chosen = comparisons.select(comparisons.table(some))
     tradeoff.tradeoff(chosen, "LLP+Lap", "epsilon").canvas.draw()
     _, best = tradeoff.fronts(chosen[chosen["kind"] != "clean"])
     assert len(best) and best[["additive", "auc"]].notna().all(axis=None)
@@ -138,7 +138,7 @@ def test_half_a_store_is_drawn():
 
 def test_trainings_whose_advantages_are_not_known_yet():
     trained = [one for one in records() if one.configuration["task"] == "train"]
-    chosen = selection.select(selection.table(trained))
+    chosen = comparisons.select(comparisons.table(trained))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
     assert drawn(figure.axes[0]) == ["clean labels"]
     assert tradeoff.fronts(chosen[chosen["kind"] != "clean"])[1].empty
@@ -146,7 +146,7 @@ def test_trainings_whose_advantages_are_not_known_yet():
 
 def test_an_unknown_family_is_refused():
     with pytest.raises(ValueError, match="by must be one of bag_size, epsilon, not 'trial'"):
-        tradeoff.tradeoff(selection.select(selection.table(records())), "LLP+Geom", "trial")
+        tradeoff.tradeoff(comparisons.select(comparisons.table(records())), "LLP+Geom", "trial")
 
 
 def test_roc_curves_have_the_colour_of_their_mechanism():
@@ -185,7 +185,7 @@ def test_the_ratio_is_given_for_raw_scores_only():
     eta = rng.random(2000)
     labels = (rng.random(2000) < eta).astype(int)
     sure = expit(3 * logit(eta))
-    found = judging.grades({"a, raw": sure, "a, calibrated": eta, "true eta": eta}, labels)
+    found = tables.grades({"a, raw": sure, "a, calibrated": eta, "true eta": eta}, labels)
     assert found.loc["a, raw", "ratio"] > 5 and abs(found.loc["true eta", "ratio"]) < 5
     assert math.isnan(found.loc["a, calibrated", "ratio"])
     assert found.loc["a, calibrated", "Brier"] < found.loc["a, raw", "Brier"]
@@ -196,18 +196,21 @@ def test_warnings_by_mechanism():
     eta = rng.random(4000)
     labels = (rng.random(4000) < eta).astype(int)
     timid = expit(0.3 * logit(eta))
-    found = judging.checked({"true": eta, "timid": timid}, labels, MECHANISMS, rng=rng)
-    table = judging.checked_table(found)
+    found = tables.checked({"true": eta, "timid": timid}, labels, MECHANISMS, rng=rng)
+    table = tables.checked_table(found)
     for name, by_mechanism in found.items():
-        loud, silent = judging.warned(by_mechanism)
+        loud, silent = tables.warned(by_mechanism)
         marked = table.loc[name].query("warning == '!'").index.tolist()
         assert loud == marked and sorted([*loud, *silent]) == sorted(MECHANISMS)
-    assert judging.warned(found["timid"])[0] == ["RR", "LLP"]
+    assert tables.warned(found["timid"])[0] == ["RR", "LLP"]
 
 
 def test_the_table_of_aucs():
-    trials = [judging.Trial(0.7, 2, np.zeros(2)), judging.Trial(0.8, 3, np.zeros(2))]
+    trials = [
+        tables.TrainingScores(0.7, 2, np.zeros(2)),
+        tables.TrainingScores(0.8, 3, np.zeros(2)),
+    ]
     labels, perfect = np.array([0, 1]), np.array([0.1, 0.9])
-    found = judging.auc_table(labels, {"RR": trials, "LLP": trials[:1]}, {"trees": perfect})
+    found = tables.auc_table(labels, {"RR": trials, "LLP": trials[:1]}, {"trees": perfect})
     assert found.loc["RR"].tolist() == pytest.approx([0.75, 0.05, 2.5])
     assert math.isnan(found.loc["LLP", "standard error"]) and found.loc["trees", "AUC"] == 1

@@ -9,11 +9,10 @@ import pytest
 from scipy import stats
 
 from labelaudit import LabelProportions
-from labelaudit.learning.runs import Run
-from labelaudit.learning.settings import Settings
-from labelaudit.learning.sweep import comparisons, selection
+from labelaudit.learning.sweep import comparisons
 from labelaudit.learning.sweep.advantages import REVISION
 from labelaudit.learning.sweep.store import Record
+from labelaudit.learning.training import Run, TrainingSettings
 
 SETTINGS = {
     **{"model": "small", "loss": "cross_entropy", "batch_size": 8, "epochs": 1},
@@ -47,7 +46,7 @@ def audited(kind, additive, multiplicative, data="d" * 64, source="known", **par
         "eta": {"source": source},
         **{"estimand": "as sampled", "level": 0.98, "seed": 2023, "revision": REVISION},
     }
-    result = dict.fromkeys(selection.MEASURES, 0.0)
+    result = dict.fromkeys(comparisons.MEASURES, 0.0)
     return Record(
         configuration, data, result | {"additive": additive, "multiplicative": multiplicative}
     )
@@ -67,7 +66,7 @@ RECORDS = [
 
 
 def test_a_row_for_each_training_with_its_advantage_beside():
-    frame = selection.table([*RECORDS, audited("RR", 0.05, 1.0, epsilon=1.0)])
+    frame = comparisons.table([*RECORDS, audited("RR", 0.05, 1.0, epsilon=1.0)])
     assert len(frame) == 6
     assert set(frame["additive"]) == {0.05} and set(frame["bag_size"]) == {1}
     assert frame[["learning_rate", "trial"]].to_numpy().tolist() == [
@@ -76,14 +75,14 @@ def test_a_row_for_each_training_with_its_advantage_beside():
 
 
 def test_an_advantage_on_other_data_is_not_taken():
-    frame = selection.table([*RECORDS, audited("RR", 0.05, 1.0, data="e" * 64, epsilon=1.0)])
+    frame = comparisons.table([*RECORDS, audited("RR", 0.05, 1.0, data="e" * 64, epsilon=1.0)])
     assert frame["additive"].isna().all()
 
 
 def test_an_advantage_of_an_earlier_revision_is_not_taken():
     old = audited("RR", 0.05, 1.0, epsilon=1.0)
     del old.configuration["revision"]
-    assert selection.table([*RECORDS, old])["additive"].isna().all()
+    assert comparisons.table([*RECORDS, old])["additive"].isna().all()
 
 
 def test_a_table_says_what_made_each_training():
@@ -93,22 +92,22 @@ def test_a_table_says_what_made_each_training():
     }
     one = RECORDS[0]
     known = Record(one.configuration, one.data, one.result, made)
-    first, second = selection.table([known, RECORDS[1]])[selection.MADE].to_numpy().tolist()
+    first, second = comparisons.table([known, RECORDS[1]])[comparisons.MADE].to_numpy().tolist()
     assert first == ["labelaudit 1.2, python 3.11.9, torch 2.13.0", "cpu", "2024-05-01T10:00:00Z"]
     assert pd.isna(second).all()
 
 
 def test_a_partial_table_has_every_column():
-    assert list(selection.table([])) == list(selection.table(RECORDS[:1]))
-    assert set(selection.MEASURES) <= set(selection.table(RECORDS))
+    assert list(comparisons.table([])) == list(comparisons.table(RECORDS[:1]))
+    assert set(comparisons.MEASURES) <= set(comparisons.table(RECORDS))
 
 
 def test_advantages_of_different_estimates_are_not_mixed():
     one = audited("RR", 0.05, 1.0, epsilon=1.0)
     other = audited("LLP", 0.06, 1.0, source="network", bag_size=2)
     with pytest.raises(ValueError, match=r"more than one grid: advantages from different estimate"):
-        selection.table([*RECORDS, one, other])
-    assert selection.table([*RECORDS, one])["eta_recipe"].nunique() == 1
+        comparisons.table([*RECORDS, one, other])
+    assert comparisons.table([*RECORDS, one])["eta_recipe"].nunique() == 1
 
 
 @pytest.mark.parametrize(
@@ -124,49 +123,49 @@ def test_advantages_of_different_estimates_are_not_mixed():
 )
 def test_grids_are_not_pooled(change, said):
     other = trained("RR", 1e-3, 0, 0.9, 0.5, epsilon=2.0, **change)
-    frame = selection.table([*RECORDS, other])
+    frame = comparisons.table([*RECORDS, other])
     with pytest.raises(
         ValueError, match=f"results of higgs-like are of more than one grid: {said}"
     ):
-        selection.select(frame)
+        comparisons.select(frame)
 
 
 def test_a_batch_raised_to_hold_its_bag_is_of_the_same_grid():
     large = trained("LLP", 1e-3, 0, 0.6, 0.6, settings={**SETTINGS, "batch_size": 16}, bag_size=16)
-    assert len(selection.select(selection.table([*RECORDS, large]))) == 2
+    assert len(comparisons.select(comparisons.table([*RECORDS, large]))) == 2
 
 
 def test_a_run_counts_once():
-    frame = selection.table([*RECORDS, RECORDS[4]])
+    frame = comparisons.table([*RECORDS, RECORDS[4]])
     with pytest.raises(ValueError, match=r"trial 1 of RR .*learning rate 0.01 .* more than once"):
-        selection.select(frame)
+        comparisons.select(frame)
 
 
 def test_no_run_to_select_from():
     with pytest.raises(ValueError, match="no run to select from"):
-        selection.select(selection.table([]))
+        comparisons.select(comparisons.table([]))
 
 
 def test_half_a_grid_is_a_table_too():
-    assert selection.table([]).empty
-    chosen = selection.select(selection.table(RECORDS[:1]))
+    assert comparisons.table([]).empty
+    chosen = comparisons.select(comparisons.table(RECORDS[:1]))
     assert len(chosen) == 1 and math.isnan(chosen["error"].iloc[0])
 
 
 def test_the_papers_choice_takes_the_best_mean_test_auc():
-    row = selection.select(selection.table(RECORDS), by="test").iloc[0]
+    row = comparisons.select(comparisons.table(RECORDS), by="test").iloc[0]
     assert row["learning_rate"] == 1e-2 and row["auc"] == pytest.approx(0.72)
     assert row["error"] == pytest.approx(0.01 / math.sqrt(3)) and row["trials"] == 3
 
 
 def test_the_honest_choice_looks_at_released_labels_alone():
-    row = selection.select(selection.table(RECORDS), by="released").iloc[0]
+    row = comparisons.select(comparisons.table(RECORDS), by="released").iloc[0]
     assert row["aucs"] == {0: 0.70, 1: 0.73, 2: 0.69}
     assert row["learning_rate"] == 1e-3
     # Test AUCs have no part in it: others choose the same runs.
-    other = selection.table(RECORDS)
+    other = comparisons.table(RECORDS)
     other["auc"] = np.random.default_rng(0).random(len(other))
-    chosen = selection.select(other, by="released").iloc[0]["aucs"]
+    chosen = comparisons.select(other, by="released").iloc[0]["aucs"]
     lookup = other.set_index(["trial", "learning_rate"])["auc"]
     assert chosen == {0: lookup[0, 1e-3], 1: lookup[1, 1e-2], 2: lookup[2, 1e-3]}
 
@@ -176,7 +175,7 @@ def test_a_run_without_a_loss_is_not_chosen():
         trained("RR", 1e-3, 0, 0.9, math.nan, epsilon=1.0),
         trained("RR", 1e-2, 0, 0.6, 0.7, epsilon=1.0),
     ]
-    assert selection.select(selection.table(records)).iloc[0]["auc"] == 0.6
+    assert comparisons.select(comparisons.table(records)).iloc[0]["auc"] == 0.6
 
 
 def test_a_training_without_a_model_counts_as_a_guess():
@@ -185,26 +184,26 @@ def test_a_training_without_a_model_counts_as_a_guess():
         trained("RR", 1e-2, trial, auc, math.nan, epsilon=1.0)
         for trial, auc in enumerate([0.8, math.nan])
     ]
-    row = selection.select(selection.table([*good, *half]), by="test").iloc[0]
+    row = comparisons.select(comparisons.table([*good, *half]), by="test").iloc[0]
     assert row["learning_rate"] == 1e-3 and row["auc"] == 0.7 and row["no_model"] == 0
 
 
 @pytest.mark.parametrize("by", ["test", "released"])
 def test_a_setting_of_which_nothing_is_left(by):
     lost = [trained("RR", rate, 0, math.nan, math.nan, epsilon=1.0) for rate in RATES]
-    row = selection.select(selection.table(lost), by=by).iloc[0]
+    row = comparisons.select(comparisons.table(lost), by=by).iloc[0]
     assert row["auc"] == 0.5 and row["no_model"] == 1 and row["aucs"] == {0: 0.5}
 
 
 def test_in_half_a_grid_one_lucky_trial_does_not_win():
     lucky = trained("RR", 1e-1, 0, 0.99, 0.6, epsilon=1.0)
-    row = selection.select(selection.table([*RECORDS, lucky]), by="test").iloc[0]
+    row = comparisons.select(comparisons.table([*RECORDS, lucky]), by="test").iloc[0]
     assert row["learning_rate"] == 1e-2 and row["trials"] == 3
 
 
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match=r"by must be 'released' or 'test', not 'clean'"):
-        selection.select(selection.table(RECORDS), by="clean")
+        comparisons.select(comparisons.table(RECORDS), by="clean")
 
 
 def test_paired_differences_are_students():
@@ -224,7 +223,7 @@ def test_nothing_against_itself():
 
 
 def test_the_detectable_difference_is_detected_four_times_in_five():
-    """Monte Carlo, 4000 draws: a true 80% is missed by more than 4 points with chance 1e-9."""
+    """Monte Carlo, 4000 draws: a true 80% is missed by more than 4 points with probability 1e-9."""
     rng = np.random.default_rng(3)
     trials, sigma = 10, 1.0
     true = comparisons.difference(0.0, sigma / math.sqrt(trials), trials).detectable
@@ -238,12 +237,12 @@ def test_the_detectable_difference_is_detected_four_times_in_five():
 
 @pytest.mark.parametrize("count", [2, 3, 8])
 def test_optimism_of_the_best_of_many(count):
-    """Monte Carlo, 200,000 draws: off by 5 standard errors of at most 0.0023 with chance 1e-6."""
+    """Monte Carlo, 200,000 draws: off by 5 standard errors, at most 0.012, once in 10^6."""
     draws = np.random.default_rng(count).standard_normal((200_000, count))
     assert comparisons.optimism(count) == pytest.approx(draws.max(axis=1).mean(), abs=0.012)
 
 
-def test_optimism_at_known_places():
+def test_optimism_at_known_values():
     assert comparisons.optimism(2) == pytest.approx(1 / math.sqrt(math.pi))
     assert comparisons.optimism(8) == pytest.approx(1.4236, abs=1e-4)
 
@@ -288,7 +287,7 @@ def test_points_against_a_curve_at_the_same_advantage():
 
 
 def test_a_curve_that_rises_with_the_logarithm_is_met_between_its_settings():
-    """A straight line between settings would lie below it and lean against it by up to 0.009."""
+    """A straight line between settings would lie below it, a bias of up to 0.009."""
     line = curve([(x, 0.6 + 0.1 * math.log2(x)) for x in (0.5, 1.0, 2.0, 4.0)])
     between = curve([(x, 0.6 + 0.1 * math.log2(x)) for x in (0.7, 1.5, 3.0)], "LLP")
     found = comparisons.against(line, between, "additive")
@@ -340,7 +339,7 @@ def test_no_point_to_compare():
 
 
 @pytest.mark.parametrize(
-    ("claim", "trials", "said"),
+    ("claim", "trials", "result"),
     [
         ("lower", [-0.03, -0.025, -0.02], "reproduced"),
         # Every trial goes the claim's way, but Student's interval reaches over 0.
@@ -348,23 +347,23 @@ def test_no_point_to_compare():
         ("lower", [-0.05, 0.001, -0.002], "not testable here"),
         ("lower", [0.03, 0.025, 0.02], "differs"),
         ("lower", [0.05, 0.001, 0.002], "not testable here"),
-        ("alike", [0.001, -0.001, 0.002], "reproduced"),
-        ("alike", [0.015, -0.015, 0.001], "reproduced in shape"),
-        ("alike", [0.015, -0.03, 0.001], "not testable here"),
-        ("alike", [-0.05, -0.06, -0.055], "differs"),
-        ("alike", [0.05, 0.06, 0.055], "differs"),
+        ("similar", [0.001, -0.001, 0.002], "reproduced"),
+        ("similar", [0.015, -0.015, 0.001], "reproduced in shape"),
+        ("similar", [0.015, -0.03, 0.001], "not testable here"),
+        ("similar", [-0.05, -0.06, -0.055], "differs"),
+        ("similar", [0.05, 0.06, 0.055], "differs"),
         ("lower", [-0.05], "not testable here"),
-        ("alike", [], "not testable here"),
+        ("similar", [], "not testable here"),
     ],
 )
-def test_verdicts(claim, trials, said):
-    assert comparisons.verdict(claim, dict(enumerate(trials))) == said
-    assert said in comparisons.VERDICTS
+def test_claim_results(claim, trials, result):
+    assert comparisons.claim_result(claim, dict(enumerate(trials))) == result
+    assert result in comparisons.CLAIM_RESULTS
 
 
 def test_an_unknown_claim_is_refused():
-    with pytest.raises(ValueError, match=r"claim must be 'lower' or 'alike', not 'higher'"):
-        comparisons.verdict("higher", {0: 0.1, 1: 0.1})
+    with pytest.raises(ValueError, match=r"claim must be 'lower' or 'similar', not 'higher'"):
+        comparisons.claim_result("higher", {0: 0.1, 1: 0.1})
 
 
 def test_bags_held_out_are_not_trained_on():
@@ -372,19 +371,19 @@ def test_bags_held_out_are_not_trained_on():
     features = np.zeros((45, 1), dtype=np.float32)
     split = SimpleNamespace(features=features, labels=np.zeros(45, dtype=int))
     for size in (1, 2, 9):
-        run = Run(split, LabelProportions(size), Settings("linear"), 0, None, "cpu", None)
+        run = Run(split, LabelProportions(size), TrainingSettings("linear"), 0, None, "cpu", None)
         record = trained("LLP", 1e-3, 0, 0.6, 0.6, bag_size=size)
         audit = audited("LLP", 0.1, 1.0, bag_size=size)
         audit.result["bags"] = 45 // size
-        chosen = selection.select(selection.table([record, audit])).iloc[0]
+        chosen = comparisons.select(comparisons.table([record, audit])).iloc[0]
         assert chosen["trained_bags"] == len(run.training)
 
 
-def test_the_share_of_runs_that_kept_the_last_epoch():
+def test_the_fraction_of_runs_that_kept_the_last_epoch():
     settings = {**SETTINGS, "epochs": 2}
     records = [trained("RR", 1e-3, t, 0.7, 0.6, settings=settings, epsilon=1.0) for t in range(4)]
     records[0].result["best_epoch"] = 2
-    assert selection.select(selection.table(records))["last_epoch"].tolist() == [0.25]
+    assert comparisons.select(comparisons.table(records))["last_epoch"].tolist() == [0.25]
 
 
 def test_what_a_target_costs():

@@ -113,7 +113,7 @@ def test_one_damaged_file_never_replaces_another(store):
     assert sorted(kept) == ["half", "other half"] and verify(store) == (1, [])
 
 
-def test_what_another_sweep_has_mended_stays(store):
+def test_what_another_sweep_has_run_again_stays(store):
     name = store.write(record())
     assert store.set_aside(name) is None and name in store
     store.path(name).unlink()

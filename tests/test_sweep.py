@@ -10,11 +10,13 @@ import os
 import random
 import shutil
 import signal
+import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
-import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -34,10 +36,11 @@ from labelaudit import (
 from labelaudit.datasets import Dataset, Split
 from labelaudit.datasets.dataset import Arrays
 from labelaudit.learning import sweep
-from labelaudit.learning.sweep import advantages, dispatch, selection
+from labelaudit.learning.sweep import advantages, comparisons, runs
 from labelaudit.learning.sweep import store as stores
-from labelaudit.learning.sweep.grid import ETA, SCALES, Grid, GridError, mechanism, read_grid
-from labelaudit.learning.sweep.plans import GUESSED_SECONDS
+from labelaudit.learning.sweep.command import SCALES, scale_grid
+from labelaudit.learning.sweep.grid import ETA, Grid, GridError, mechanism, read_grid
+from labelaudit.learning.sweep.runs import GUESSED_SECONDS
 from labelaudit.learning.sweep.store import Store, StoreError, verify
 
 torch = pytest.importorskip(
@@ -100,15 +103,11 @@ def expected(data):
     return {stores.key(one, data.fingerprint): (one, constant(data, one)) for one in runs}
 
 
-def here():
-    return joblib.parallel_config("sequential")
-
-
 # Grids
 
 
 def test_the_paper_grid_is_the_papers():
-    paper = SCALES["paper"]
+    paper = scale_grid("paper")
     assert len(paper) == 17_600 + 80  # and clean labels, whose AUC the paper mentions
     kinds = [one["kind"] for one in paper.each()]
     assert {kind: kinds.count(kind) for kind in kinds} == {
@@ -127,8 +126,8 @@ def test_the_published_grid_has_about_seventy_configurations():
 
 def test_scales_are_those_of_the_chapter():
     chapter = load_chapters(ROOT / "notebooks" / "chapters.yml")["12_privacy_utility"]
-    for scale, grid in SCALES.items():
-        here = chapter.values(scale)
+    for scale in SCALES:
+        grid, here = scale_grid(scale), chapter.values(scale)
         pairs = {"bag_size": here["pair_bag_sizes"], "epsilon": here["pair_epsilons"]}
         assert grid.mechanisms["RR"] == {"epsilon": here["epsilons"]}
         assert grid.mechanisms["LLP"] == {"bag_size": here["bag_sizes"]}
@@ -198,6 +197,7 @@ def test_a_grid_that_is_not_there(tmp_path):
 def test_a_grid_file_and_one_data_set_of_it(tmp_path):
     held = {
         "trials": 2,
+        "mechanisms": {"RR": {"epsilon": [1]}},
         "learning_rates": ["1e-4"],
         "training": {"epochs": 3, "batch_size": 64},
         "datasets": {"kdd12": {"training": {"epochs": 1}, "trials": 5}},
@@ -258,16 +258,16 @@ def test_a_batch_holds_a_bag(data):
 
 
 def test_everything_is_done_once(data, store):
-    first = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    first = sweep.run(sweep.plan(GRID, data, store), store, work=constant)
     assert results(first) == expected(data)
     again = sweep.plan(GRID, data, store)
     assert again.to_do == [] and len(again.done) == RUNS
     # A hit is never run: this work would raise.
-    assert results(sweep.run(again, store, work=None, engine=here())) == expected(data)
+    assert results(sweep.run(again, store, work=None)) == expected(data)
 
 
 def test_a_change_is_never_a_hit(data, store):
-    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant)
     more_rows = replace(GRID, train_rows=401)
     other = sweep.load("higgs-like", more_rows)
     assert len(sweep.plan(more_rows, other, store).to_do) == RUNS
@@ -277,26 +277,26 @@ def test_a_change_is_never_a_hit(data, store):
 
 
 def test_a_larger_grid_keeps_what_there_is(data, store):
-    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant)
     larger = replace(GRID, trials=5)
     assert len(sweep.plan(larger, data, store).to_do) == RUNS // 4
 
 
 def test_a_damaged_result_is_run_again(data, store):
-    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant)
     name = next(iter(store))
     store.path(name).write_text("{")
     plan = sweep.plan(GRID, data, store)
     assert plan.to_do == [name] and plan.damaged == (store.path(name),)
     assert store.path(name).read_text() == "{"  # a plan changes nothing
-    assert results(sweep.run(plan, store, work=constant, engine=here())) == expected(data)
+    assert results(sweep.run(plan, store, work=constant)) == expected(data)
     assert [path.read_text() for path in store.folder.rglob("*.damaged")] == ["{"]
 
 
 def test_the_estimate_comes_from_the_runs_there_are(data, store):
     seconds, origin = sweep.plan(GRID, data, store).seconds()
     assert "a guess" in origin and seconds == pytest.approx(RUNS * 400 * GUESSED_SECONDS)
-    sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant)
     larger = replace(GRID, trials=8)
     seconds, origin = sweep.plan(larger, data, store).seconds()
     assert origin == f"from {RUNS} runs in the store"
@@ -315,7 +315,7 @@ def test_shards_are_equal_parts_of_the_whole(data, store, parts):
 def test_shards_run_apart_make_the_whole_table(data, store):
     for part in (2, 1, 3):
         plan = sweep.plan(GRID, data, store, (part, 3))
-        assert len(sweep.run(plan, store, work=constant, engine=here())) == RUNS // 3
+        assert len(sweep.run(plan, store, work=constant)) == RUNS // 3
     assert results(sweep.plan(GRID, data, store).done.values()) == expected(data)
 
 
@@ -324,7 +324,7 @@ def test_shards_run_apart_make_the_whole_table(data, store):
 
 def test_a_failed_run_does_not_stop_the_others(data, store):
     with pytest.raises(sweep.SweepFailed, match=r"12 of 48 runs failed; .*out of memory") as raised:
-        sweep.run(sweep.plan(GRID, data, store), store, work=failing, engine=here())
+        sweep.run(sweep.plan(GRID, data, store), store, work=failing)
     assert raised.value.status == 1
     assert verify(store) == (36, [])
 
@@ -340,17 +340,17 @@ def test_a_full_disk_stops_the_sweep_and_keeps_the_rest(data, store, monkeypatch
 
     monkeypatch.setattr(stores.os, "replace", filling)
     with pytest.raises(StoreError, match="No space left on device"):
-        sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+        sweep.run(sweep.plan(GRID, data, store), store, work=constant)
     monkeypatch.undo()
     assert verify(store) == (9, [])  # the tenth file is the store's own
-    again = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=here())
+    again = sweep.run(sweep.plan(GRID, data, store), store, work=constant)
     assert results(again) == expected(data)
 
 
 def test_a_workers_data_must_be_the_sweeps(data, store):
     wrong = replace(sweep.plan(GRID, data, store), data=replace(data, fingerprint="0" * 64))
     with pytest.raises(sweep.SweepFailed, match="this worker's higgs-like is not the sweep's"):
-        sweep.run(wrong, store, work=constant, engine=here())
+        sweep.run(wrong, store, work=constant)
 
 
 def test_an_unreachable_scheduler_is_refused(capsys, tmp_path):
@@ -367,7 +367,7 @@ def killable(data, folder):
     # A forked child shares tqdm's lock; killed while it holds it, it would block its parent.
     tqdm.set_lock(threading.RLock())
     store = Store(folder)
-    sweep.run(sweep.plan(GRID, data, store), store, work=slow, engine=here())
+    sweep.run(sweep.plan(GRID, data, store), store, work=slow)
 
 
 def test_killed_ten_times_the_table_is_the_same(data, store):
@@ -383,7 +383,7 @@ def test_killed_ten_times_the_table_is_the_same(data, store):
         interrupted += process.exitcode == -signal.SIGKILL
         assert verify(store)[1] == []
     assert interrupted >= 3
-    finished = sweep.run(sweep.plan(GRID, data, store), store, work=slow, engine=here())
+    finished = sweep.run(sweep.plan(GRID, data, store), store, work=slow)
     assert verify(store) == (RUNS, [])
     assert results(finished) == expected(data)
 
@@ -393,7 +393,8 @@ def killable_training(folder):
     os.setsid()
     data = sweep.load("higgs-like", GRID)
     store = Store(folder)
-    sweep.run(sweep.plan(GRID, data, store), store, engine=sweep.local(2))
+    with sweep.local(2) as engine:
+        sweep.run(sweep.plan(GRID, data, store), store, engine=engine)
 
 
 def test_killed_trainings_leave_the_same_table_and_no_worker(data, store):
@@ -408,9 +409,9 @@ def test_killed_trainings_leave_the_same_table_and_no_worker(data, store):
     assert verify(store)[1] == [] and 3 <= len(list(store)) < RUNS
     while _members(process.pid):
         time.sleep(0.2)
-    finished = sweep.run(sweep.plan(GRID, data, store), store, engine=here())
+    finished = sweep.run(sweep.plan(GRID, data, store), store)
     fresh = Store(store.folder.with_name("fresh"))
-    unbroken = sweep.run(sweep.plan(GRID, data, fresh), fresh, engine=here())
+    unbroken = sweep.run(sweep.plan(GRID, data, fresh), fresh)
     assert [one.key for one in finished] == [one.key for one in unbroken]
     assert [one.result["curve"] for one in finished] == [one.result["curve"] for one in unbroken]
 
@@ -443,11 +444,11 @@ def test_a_long_training_goes_on_from_its_checkpoint(data, store, tmp_path, monk
     with pytest.raises(KeyboardInterrupt):
         sweep.train_once(data, configuration, checkpoints=folder)
     assert [path.name for path in folder.iterdir()] == [f"{name}.pt"]
-    (folder / f"{name}.pt.elsewhere.1.partial").write_bytes(b"")  # a kill while it was written
+    (folder / f".{name}.pt.elsewhere.1.2.partial").write_bytes(b"")  # killed in mid-write
     began = []
     monkeypatch.setattr(training, "_end_epoch", lambda run: (began.append(1), ended(run)))
     one = replace(todo, runs={name: configuration})
-    (record,) = sweep.run(one, store, engine=here(), checkpoints=folder)
+    (record,) = sweep.run(one, store, checkpoints=folder)
     assert len(began) == 1 and not list(folder.iterdir())
     monkeypatch.setattr(training, "_end_epoch", ended)
     assert record.result["curve"] == sweep.train_once(data, configuration)["curve"]
@@ -464,8 +465,9 @@ def test_two_sweeps_on_one_store(data, store):
     found = [None, None]
 
     def go(number):
-        with joblib.parallel_config("threading", n_jobs=2):
-            found[number] = sweep.run(plans[number], store, work=slow)
+        with ThreadPoolExecutor(2) as executor:
+            engine = sweep.Engine(executor, 2)
+            found[number] = sweep.run(plans[number], store, work=slow, engine=engine)
 
     threads = [threading.Thread(target=go, args=(number,)) for number in range(2)]
     for thread in threads:
@@ -477,8 +479,42 @@ def test_two_sweeps_on_one_store(data, store):
 
 
 def test_local_processes(data, store):
-    records = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=sweep.local(2))
+    with sweep.local(2) as engine:
+        records = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=engine)
     assert results(records) == expected(data)
+
+
+def threads(values, configuration):
+    """The threads that numerical libraries may use in a worker, and the values it was sent."""
+    from threadpoolctl import threadpool_info
+
+    used = [library["num_threads"] for library in threadpool_info()]
+    return {"threads": max(used, default=1), "torch": torch.get_num_threads(), "sum": values.sum()}
+
+
+def test_local_workers_divide_the_cores_and_read_what_they_are_sent(data, store):
+    plan, values = sweep.plan(GRID, data, store), np.arange(1e5)
+    with sweep.local(2 * len(os.sched_getaffinity(0))) as engine:
+        records = sweep.run(plan, store, work=threads, values=values, engine=engine)
+    for record in records:
+        assert record.result == {"threads": 1, "torch": 1, "sum": values.sum()}
+
+
+def endless(data, configuration):
+    if configuration["trial"]:
+        time.sleep(3600)
+    return constant(data, configuration)
+
+
+def test_an_error_ends_the_local_workers_at_once(data, store, monkeypatch):
+    def full(record):
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(store, "write", full)
+    plan, started = sweep.plan(GRID, data, store), time.monotonic()
+    with pytest.raises(StoreError, match="the disk is full"), sweep.local(2) as engine:
+        sweep.run(plan, store, work=endless, engine=engine)
+    assert time.monotonic() - started < 120
 
 
 def test_a_dask_worker_is_killed_in_mid_sweep(data, store):
@@ -498,8 +534,8 @@ def test_a_dask_worker_is_killed_in_mid_sweep(data, store):
         killed = []
         killer = threading.Thread(target=kill_one)
         killer.start()
-        engine = sweep.dask(cluster.scheduler_address)
-        records = sweep.run(plan, store, work=slow, engine=engine)
+        with sweep.dask(cluster.scheduler_address) as engine:
+            records = sweep.run(plan, store, work=slow, engine=engine)
         killer.join()
     assert killed
     assert results(records) == expected(data)
@@ -519,15 +555,16 @@ def test_a_run_that_kills_every_dask_worker_ends_the_sweep(data, store):
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     patience = {"distributed.scheduler.allowed-failures": 0}
     with dask.config.set(patience), distributed.LocalCluster(**options, silence_logs=50) as cluster:
-        engine = sweep.dask(cluster.scheduler_address)
-        with pytest.raises(sweep.SweepFailed, match=r"a worker process died .* of 48, are safe"):
+        died = pytest.raises(sweep.SweepFailed, match=r"a worker process died .* of 48, are safe")
+        with sweep.dask(cluster.scheduler_address) as engine, died:
             sweep.run(sweep.plan(GRID, data, store), store, work=deadly, engine=engine)
     assert verify(store)[1] == []
 
 
 def test_a_local_worker_that_dies_ends_the_sweep(data, store):
-    with pytest.raises(sweep.SweepFailed, match=r"a worker process died .* of 48, are safe"):
-        sweep.run(sweep.plan(GRID, data, store), store, work=deadly, engine=sweep.local(2))
+    died = pytest.raises(sweep.SweepFailed, match=r"a worker process died .* of 48, are safe")
+    with died, sweep.local(2) as engine:
+        sweep.run(sweep.plan(GRID, data, store), store, work=deadly, engine=engine)
     assert verify(store)[1] == []
 
 
@@ -554,30 +591,30 @@ def test_advantages_are_those_before_thinning(thinned):
     one = next(advantages.configurations(grid, data))
     assert one["estimand"] == "before thinning" and one["eta"]["source"] == "network"
     raw = advantages.estimated_eta(data, one["eta"], one["seed"])
-    laws = advantages.laws_of(data, raw, one["seed"])
-    assert laws[0].mean() == pytest.approx(data.train.labels.mean(), abs=0.02)
-    assert laws[1].mean() == pytest.approx(eta.mean(), abs=0.01)
-    found = advantages.advantage_once(laws, one, quality={"eta_auc": 0.7})
+    values = advantages.populations(data, raw, one["seed"])
+    assert values[0].mean() == pytest.approx(data.train.labels.mean(), abs=0.02)
+    assert values[1].mean() == pytest.approx(eta.mean(), abs=0.01)
+    found = advantages.advantage_once(values, one, quality={"eta_auc": 0.7})
     # Clean labels: what a guess from eta gets wrong, in the data before thinning.
     assert found["additive"] == pytest.approx(np.minimum(eta, 1 - eta).mean(), abs=0.01)
     sampled = np.minimum(raw, 1 - raw).mean()
     assert found["additive_as_sampled"] == pytest.approx(sampled)
     assert found["additive"] < 0.6 * sampled
-    assert found["estimand"] == "before thinning" and set(selection.MEASURES) <= set(found)
+    assert found["estimand"] == "before thinning" and set(comparisons.MEASURES) <= set(found)
 
 
-def test_without_thinning_there_is_one_law(data):
+def test_without_thinning_there_is_one_population(data):
     one = next(advantages.configurations(GRID, data))
     assert one["estimand"] == "as sampled"
-    assert np.array_equal(advantages.laws_of(data, data.train.eta, 1), [data.train.eta])
+    assert np.array_equal(advantages.populations(data, data.train.eta, 1), [data.train.eta])
 
 
 def test_eta_has_a_network_of_its_own_at_every_scale(thinned):
     data, _ = thinned
-    for grid in SCALES.values():
-        settings = next(advantages.configurations(grid, data))["eta"]["settings"]
+    for scale in SCALES:
+        settings = next(advantages.configurations(scale_grid(scale), data))["eta"]["settings"]
         assert settings["epochs"] == ETA["epochs"] > 10
-    changed = replace(SCALES["smoke"], eta={"epochs": 3})
+    changed = replace(scale_grid("smoke"), eta={"epochs": 3})
     settings = next(advantages.configurations(changed, data))["eta"]["settings"]
     assert settings["epochs"] == 3 and settings["batch_size"] == ETA["batch_size"]
 
@@ -592,14 +629,14 @@ def test_the_recipe_for_eta_is_in_the_key(thinned, store):
 
 
 def test_an_advantage_is_computed_without_the_data(data, store, monkeypatch):
-    """Workers are given the laws of eta: to load the data would cost them time and memory."""
+    """Workers are sent the values of eta: to load the data would cost them time and memory."""
 
-    def loaded(*place):
+    def loaded(*source):
         raise AssertionError("an advantage loads no data")
 
-    monkeypatch.setattr(dispatch, "_data", loaded)
+    monkeypatch.setattr(runs, "_data", loaded)
     audits = advantages.plan(GRID, data, store)
-    found = advantages.run(audits, store, engine=here())
+    found = advantages.run(audits, store)
     assert len(found) == len(audits.runs) > 0
 
 
@@ -670,15 +707,15 @@ def test_a_training_has_known_numbers(swept):
 
 def test_advantages_are_exact_and_stored(swept):
     store = Store(swept[0] / "store")
-    frame = selection.table(store.read(name) for name in store)
+    frame = comparisons.table(store.read(name) for name in store)
     data = sweep.load("higgs-like", replace(GRID, train_rows=300))
     eta = data.train.eta
     clean = frame[frame["kind"] == "clean"].iloc[0]
     assert clean["additive"] == pytest.approx(np.minimum(eta, 1 - eta).mean())
     assert clean["multiplicative"] == math.inf and clean["infinite_share"] == 1
     response = frame[frame["kind"] == "RR"].iloc[0]
-    doubt = np.maximum(np.minimum(eta, 1 - eta) - 1 / (1 + math.e), 0)
-    assert response["additive"] == pytest.approx(doubt.mean())
+    gain = np.maximum(np.minimum(eta, 1 - eta) - 1 / (1 + math.e), 0)
+    assert response["additive"] == pytest.approx(gain.mean())
     assert response["multiplicative"] == pytest.approx(1) and response["infinite_share"] == 0
     assert set(frame["eta"]) == {"known"} and set(frame["estimand"]) == {"as sampled"}
     assert (frame["additive"] == frame["additive_as_sampled"]).all()
@@ -780,6 +817,15 @@ def test_bad_options_are_refused(options, said, capsys, tmp_path):
     assert cli.main([*command, *options]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "store").exists()
+
+
+def test_a_wheel_asks_for_a_grid(capsys, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.split(".")[0] == "book"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if not Path(path, "book").exists()])
+    command = ["sweep", "--dataset", "higgs-like", "--store", str(tmp_path)]
+    assert cli.main(command) == 2
+    assert "give a grid with --grid FILE" in capsys.readouterr().err
 
 
 def test_a_newer_store_ends_the_command(capsys, tmp_path):

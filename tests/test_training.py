@@ -12,9 +12,8 @@ import pytest
 import torch
 from sklearn import metrics
 
-from labelaudit.learning import bags, evaluation, losses, runs, training
-from labelaudit.learning.streams import STREAMS, stream
-from labelaudit.learning.training import Settings, train
+from labelaudit.learning import bags, calibration, losses, training
+from labelaudit.learning.training import STREAMS, Run, TrainingSettings, stream, train
 from labelaudit.mechanisms import (
     GeometricProportions,
     LabelProportions,
@@ -23,8 +22,10 @@ from labelaudit.mechanisms import (
     RandomizedResponse,
 )
 
-QUICK = Settings("small", learning_rate=3e-3, batch_size=64, epochs=3, patience=None)
-HASHED = Settings("kdd12", learning_rate=1e-2, batch_size=32, epochs=2, patience=None, buckets=300)
+QUICK = TrainingSettings("small", learning_rate=3e-3, batch_size=64, epochs=3, patience=None)
+HASHED = TrainingSettings(
+    "kdd12", learning_rate=1e-2, batch_size=32, epochs=2, patience=None, buckets=300
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -39,15 +40,15 @@ def one_thread():
 def measured(n=600, seed=0, fields=4):
     rng = np.random.default_rng(seed)
     features = rng.standard_normal((n, fields)).astype(np.float32)
-    chance = 1 / (1 + np.exp(-3 * features[:, 0] + features[:, 1]))
-    return SimpleNamespace(features=features, labels=(rng.random(n) < chance).astype(np.uint8))
+    eta = 1 / (1 + np.exp(-3 * features[:, 0] + features[:, 1]))
+    return SimpleNamespace(features=features, labels=(rng.random(n) < eta).astype(np.uint8))
 
 
 def hashed(n=500, seed=0):
     rng = np.random.default_rng(seed)
     indices = (300 * rng.random((n, 5)) ** 3).astype(np.int32)
-    chance = np.where(indices[:, 0] % 2 == 1, 0.8, 0.2)
-    return SimpleNamespace(features=indices, labels=(rng.random(n) < chance).astype(np.uint8))
+    eta = np.where(indices[:, 0] % 2 == 1, 0.8, 0.2)
+    return SimpleNamespace(features=indices, labels=(rng.random(n) < eta).astype(np.uint8))
 
 
 def weights(outcome):
@@ -76,7 +77,7 @@ def same(one, two):
 )
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared", "easy_llp"])
 def test_mechanisms_that_coincide_train_alike(mechanism, equal, loss):
-    settings = Settings("small", loss=loss, batch_size=64, epochs=2)
+    settings = TrainingSettings("small", loss=loss, batch_size=64, epochs=2)
     one = train(measured(), mechanism, settings, seed=3)
     two = train(measured(), equal, settings, seed=3)
     np.testing.assert_allclose(weights(one), weights(two), rtol=0, atol=1e-6)
@@ -101,7 +102,7 @@ def test_same_seed_same_weights(data, settings):
 def test_streams_are_kept_apart():
     """Another mechanism draws other noise, but the same bags and the same initial weights."""
     one, two = (
-        runs.Run(measured(), mechanism, QUICK, 7, None, "cpu", None)
+        Run(measured(), mechanism, QUICK, 7, None, "cpu", None)
         for mechanism in (LaplaceProportions(4, 1.0), GeometricProportions(4, 0.5))
     )
     assert np.array_equal(one.training.members, two.training.members)
@@ -113,7 +114,7 @@ def test_streams_are_kept_apart():
 
 def test_training_learns_what_is_there():
     data, fresh = measured(4000), measured(2000, seed=1)
-    settings = Settings("small", learning_rate=1e-2, batch_size=128, epochs=10)
+    settings = TrainingSettings("small", learning_rate=1e-2, batch_size=128, epochs=10)
     clean = train(data, None, settings, seed=0, test=fresh)
     private = train(data, GeometricProportions(4, 0.5), settings, seed=0, test=fresh)
     assert clean.auc > 0.9 and clean.auc > private.auc > 0.8
@@ -141,7 +142,7 @@ def test_every_bag_is_trained_on_once_an_epoch_and_whole(monkeypatch):
         return rows, targets
 
     monkeypatch.setattr(bags.Bags, "batch", watched)
-    settings = Settings("linear", batch_size=50, epochs=2, patience=None, validation=0)
+    settings = TrainingSettings("linear", batch_size=50, epochs=2, patience=None, validation=0)
     outcome = train(measured(611), LabelProportions(8), settings, seed=0)
     assert outcome.dropped == 3 and math.isnan(outcome.validation_loss)
     chosen = [bag for _, numbers, _, _ in seen for bag in numbers]
@@ -154,7 +155,7 @@ def test_every_bag_is_trained_on_once_an_epoch_and_whole(monkeypatch):
 def test_validation_bags_are_held_out_and_released_alike():
     mechanism = GeometricProportions(4, 1.0)
     data = measured(611)
-    run = runs.Run(data, mechanism, Settings(validation=0.25), 2, None, "cpu", None)
+    run = Run(data, mechanism, TrainingSettings(validation=0.25), 2, None, "cpu", None)
     members = np.concatenate([run.validation.members, run.training.members])
     assert (len(run.validation), len(run.training)) == (38, 114)
     assert len(np.unique(members)) == members.size == 608
@@ -164,14 +165,14 @@ def test_validation_bags_are_held_out_and_released_alike():
 
 
 def test_validation_loss_is_that_of_clamped_logits():
-    run = runs.Run(measured(), RandomizedResponse(1.0), Settings("small"), 2, None, "cpu", None)
+    run = Run(measured(), RandomizedResponse(1.0), TrainingSettings("small"), 2, None, "cpu", None)
     with torch.no_grad():
         run.model.dense[-1].weight.mul_(50)
     rows = measured().features[run.validation.members[:, 0]]
-    logits = torch.from_numpy(evaluation.logits(run.model, rows))
+    logits = torch.from_numpy(training.logits(run.model, rows))
     assert logits.abs().max() > 3
     slow = losses.cross_entropy(logits.clamp(-3, 3), run.validation.targets.double())
-    found = evaluation.validation_loss(run.model, run.loss, run.validation, 3.0)
+    found = training.validation_loss(run.model, run.loss, run.validation, 3.0)
     assert math.isclose(found, slow.item(), rel_tol=1e-6)
 
 
@@ -192,8 +193,8 @@ def test_resumed_run_equals_the_unbroken_one(tmp_path, monkeypatch, data, settin
     mechanism = LaplaceProportions(2, 1.0)
     arguments = {"seed": 4, "test": measured(50) if settings is QUICK else hashed(50)}
     unbroken = train(data, mechanism, settings, **arguments)
-    monkeypatch.setattr(training, "LOOK_EVERY", 2)
-    monkeypatch.setattr(runs, "CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(training, "CHECK_EVERY", 2)
+    monkeypatch.setattr(training, "CHECKPOINT_EVERY", 0.0)
     with monkeypatch.context() as patch:
         plain, count = bags.Bags.batch, iter(range(1000))
 
@@ -248,7 +249,7 @@ def test_killed_process_is_resumed(tmp_path, request):
         ({"seed": 2}, "its seed is 1, not 2"),
         ({"split": measured(seed=8)}, "its training data is"),
         ({"mechanism": LabelProportions(2)}, r"its mechanism is 'None', not 'LabelProportions\("),
-        ({"settings": Settings("linear")}, "its settings is"),
+        ({"settings": TrainingSettings("linear")}, "its settings is"),
         ({"test": measured(40)}, "its test data is None"),
     ],
 )
@@ -271,9 +272,11 @@ def test_runaway_is_stopped_by_the_released_validation_labels():
     """Debiased labels: the training loss falls without bound, and the early epochs were better."""
     data, fresh = measured(800, fields=8), measured(2000, seed=1, fields=8)
     rate = {"model": "small", "learning_rate": 1e-2, "batch_size": 64}
-    long = Settings(**rate, epochs=25, patience=None)
+    long = TrainingSettings(**rate, epochs=25, patience=None)
     ran_away = train(data, RandomizedResponse(0.5), long, seed=0, test=fresh)
-    stopped = train(data, RandomizedResponse(0.5), Settings(**rate, epochs=25), seed=0, test=fresh)
+    stopped = train(
+        data, RandomizedResponse(0.5), TrainingSettings(**rate, epochs=25), seed=0, test=fresh
+    )
     assert ran_away.curve[-1]["training_loss"] < -1
     assert ran_away.best_epoch == ran_away.epochs_run == 25
     assert stopped.epochs_run == stopped.best_epoch + 3 < 25
@@ -286,7 +289,7 @@ def test_runaway_is_stopped_by_the_released_validation_labels():
 
 
 def test_divergence_names_step_and_learning_rate():
-    settings = Settings("small", learning_rate=1e30, batch_size=64, epochs=3)
+    settings = TrainingSettings("small", learning_rate=1e30, batch_size=64, epochs=3)
     with pytest.warns(RuntimeWarning, match=r"at step [23] with learning rate 1e\+30"):
         outcome = train(measured(), None, settings, seed=0, test=measured())
     assert "at step" in outcome.diverged
@@ -298,8 +301,8 @@ def test_nothing_is_measured_after_divergence(monkeypatch):
     def measured_all_the_same(*_):
         raise AssertionError("a diverged network is not worth measuring")
 
-    monkeypatch.setattr(evaluation, "validation_loss", measured_all_the_same)
-    settings = Settings("small", learning_rate=1e30, batch_size=64, epochs=3)
+    monkeypatch.setattr(training, "validation_loss", measured_all_the_same)
+    settings = TrainingSettings("small", learning_rate=1e30, batch_size=64, epochs=3)
     with pytest.warns(RuntimeWarning, match="learning rate 1e"):
         assert train(measured(), None, settings, seed=0).epochs_run == 0
 
@@ -313,7 +316,7 @@ def test_divergence_keeps_the_weights_of_the_last_good_epoch(monkeypatch):
         return rows, targets * math.nan if next(count) == 13 else targets
 
     monkeypatch.setattr(bags.Bags, "batch", batch)
-    settings = Settings("small", batch_size=64, epochs=5, patience=None, validation=0)
+    settings = TrainingSettings("small", batch_size=64, epochs=5, patience=None, validation=0)
     with pytest.warns(RuntimeWarning, match="the loss became nan at step 14 with learning rate"):
         outcome = train(measured(), None, settings, seed=0, test=measured())
     assert (outcome.best_epoch, outcome.epochs_run) == (1, 1)
@@ -349,7 +352,7 @@ def test_progress_is_shown_and_says_what_is_dropped(capsys):
 )
 def test_bad_settings_are_refused(values, word):
     with pytest.raises(ValueError, match=word):
-        Settings(**values)
+        TrainingSettings(**values)
 
 
 def with_entry(name, value):
@@ -369,8 +372,8 @@ def with_entry(name, value):
         (measured(7), LabelProportions(4), QUICK, "1 whole bags of 4: too few"),
         (measured(0), None, QUICK, "at least one example"),
         (measured(), LabelProportions(65), QUICK, "batch_size must hold a whole bag of 65, not 64"),
-        (measured(fields=27), None, Settings("higgs"), "28 measured features, not 27"),
-        (hashed(), None, Settings("kdd12", buckets=100), r"must lie in 0\.\.99, but"),
+        (measured(fields=27), None, TrainingSettings("higgs"), "28 measured features, not 27"),
+        (hashed(), None, TrainingSettings("kdd12", buckets=100), r"must lie in 0\.\.99, but"),
         (measured(), NoRelease(), QUICK, "cannot be debiased"),
         (measured(), RandomizedResponse(0.0), QUICK, "cannot be debiased"),
         (
@@ -400,7 +403,7 @@ def test_wrong_kinds_are_refused():
         train(measured(), None, HASHED, seed=0)
     with pytest.raises(TypeError, match="mechanism must be a Mechanism"):
         train(measured(), RandomizedResponse, QUICK, seed=0)
-    with pytest.raises(TypeError, match="settings must be Settings"):
+    with pytest.raises(TypeError, match="settings must be TrainingSettings"):
         train(measured(), None, {"model": "small"}, seed=0)
     with pytest.raises(ValueError, match="device must be auto, cpu or cuda"):
         train(measured(), None, QUICK, seed=0, device="abacus")
@@ -416,8 +419,9 @@ def test_prediction_refuses_a_feature_count_that_does_not_fit():
 def test_measures_equal_those_of_scikit_learn():
     rng = np.random.default_rng(2)
     labels, scores = rng.integers(0, 2, 500), rng.integers(-4, 5, 500).astype(float)
-    assert math.isclose(evaluation.auc(labels, scores), metrics.roc_auc_score(labels, scores))
-    chance = 1 / (1 + np.exp(-scores))
-    assert math.isclose(evaluation.log_loss(labels, scores), metrics.log_loss(labels, chance))
-    assert math.isnan(evaluation.auc(np.ones(3), np.arange(3)))
-    assert evaluation.auc(labels, np.zeros(500)) == 0.5
+    assert math.isclose(calibration.auc(labels, scores), metrics.roc_auc_score(labels, scores))
+    probabilities = 1 / (1 + np.exp(-scores))
+    expected = metrics.log_loss(labels, probabilities)
+    assert math.isclose(calibration.log_loss(labels, scores), expected)
+    assert math.isnan(calibration.auc(np.ones(3), np.arange(3)))
+    assert calibration.auc(labels, np.zeros(500)) == 0.5

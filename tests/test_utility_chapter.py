@@ -11,7 +11,7 @@ from conftest import ROOT
 from scipy import stats
 
 from book.tools.parameters import ContractError
-from labelaudit.learning.sweep import comparisons, selection
+from labelaudit.learning.sweep import comparisons
 from labelaudit.learning.sweep.grid import read_grid
 
 CHAPTER = "12_privacy_utility"
@@ -81,7 +81,7 @@ def test_published_advantages_obey_the_theory():
 @pytest.mark.parametrize(
     ("kind", "parameter", "sign"), [("RR", "epsilon", 1), ("LLP", "bag_size", -1)]
 )
-def test_less_is_told_by_more_noise_and_by_larger_bags(kind, parameter, sign):
+def test_more_noise_and_larger_bags_reveal_less(kind, parameter, sign):
     chosen = published().query("kind == @kind")
     assert set(chosen["dataset"]) == set(published()["dataset"])
     for _, runs in chosen.groupby("dataset"):
@@ -99,14 +99,14 @@ def test_a_geometric_bag_of_one_is_not_needed():
 
 def test_published_points_are_the_tables():
     found = table("published.csv")
-    expected = selection.select(published(), by="released")
+    expected = comparisons.select(published(), by="released")
     assert np.allclose(found["auc"], expected["auc"], rtol=1e-5)
     assert len(found) == 2 * len(list(GRID.each()))
 
 
 def test_outcomes_follow_from_the_intervals():
     claims = table("claims.csv")
-    assert set(claims["outcome"]) <= set(comparisons.VERDICTS)
+    assert set(claims["outcome"]) <= set(comparisons.CLAIM_RESULTS)
     for _, row in claims.iterrows():
         if row["settings"] == 0:
             assert row["outcome"] == "not testable here"
@@ -126,7 +126,7 @@ def test_outcomes_follow_from_the_intervals():
 def test_settings_without_any_advantage_are_compared_with_nothing():
     """On KDD12 most noisy settings have an additive advantage of exactly 0, as has RR."""
     claims = table("claims.csv").query("data == 'KDD12'").set_index("claim")["settings"]
-    chosen = selection.select(published())
+    chosen = comparisons.select(published())
     above = chosen.query("dataset == 'kdd12' and additive > 0 and trained_bags >= 1000")
     for kind in ("LLP+Lap", "LLP+Geom"):
         settings = above.query("kind == @kind")
@@ -165,7 +165,7 @@ def test_the_edges_of_the_search_are_those_of_each_data_set(name):
     runs = published().query("dataset == @name")
     edges = table("edges.csv").query("run == 'published' and dataset == @name").set_index("chosen")
     rates = sorted(runs["learning_rate"].unique())
-    best = selection.select(runs, by="test")
+    best = comparisons.select(runs, by="test")
     row = edges.loc["on test, as the paper"]
     assert row["rates"] == len(rates) == len(GRID.for_data(name).learning_rates)
     assert row["smallest rate"] == pytest.approx((best["learning_rate"] == rates[0]).mean(), 1e-5)
@@ -190,18 +190,18 @@ def test_nothing_is_left_behind():
 
 @pytest.mark.parametrize("trials", [3, 10])
 def test_the_power_of_a_detectable_difference(trials):
-    """Against Student's non-central law, also for the few trials of the published run."""
+    """Against Student's non-central distribution, also for the published run's few trials."""
     shift = comparisons.difference(0.0, 1.0, trials).detectable
     edge = stats.t(trials - 1).ppf(0.975)
-    law = stats.nct(trials - 1, shift)
-    assert law.sf(edge) + law.cdf(-edge) == pytest.approx(0.8, abs=1e-5)
+    shifted = stats.nct(trials - 1, shift)
+    assert shifted.sf(edge) + shifted.cdf(-edge) == pytest.approx(0.8, abs=1e-5)
 
 
 def test_the_honest_choice_never_beats_the_best_rate_of_each_trial():
     """It may beat the best rate on average, which is the same for all trials."""
     best = published().groupby([*comparisons.SETTING, "trial"])["auc"].max()
     bound = best.groupby(comparisons.SETTING).mean()
-    honest = selection.select(published(), by="released").set_index(comparisons.SETTING)["auc"]
+    honest = comparisons.select(published(), by="released").set_index(comparisons.SETTING)["auc"]
     assert (honest <= bound[honest.index] + 1e-12).all()
 
 

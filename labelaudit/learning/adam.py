@@ -1,16 +1,16 @@
 """Adam for networks with an embedding: dense Adam's result at the cost of the rows in use.
 
-Dense Adam moves every row of an embedding at every step, for a row's moments fade, and push its
-weights on, long after its last gradient. But what a row does without gradients is known in
-advance. With moments m and v after step `last`, the next n steps move its weights by
+Dense Adam moves every row of an embedding at every step: a row's moments fade, and still move its
+weights, long after its last gradient. But what a row does without gradients is known in advance.
+With moments m and v after step `last`, the next n steps move its weights by
 
     -rate * m * sum_{j=1..n} w_j / (sqrt(v) s_j + epsilon),
     w_j = beta1^j / (1 - beta1^(last + j)),   s_j^2 = beta2^j / (1 - beta2^(last + j)),
 
 and fade m by beta1^n and v by beta2^n. So a row is left alone until it is read, and then catches
 up. The sum has its weight on the first few dozen j, where the summand is smooth in j, so that two
-well-chosen places (Gauss's, for the weights beta1^j) give it to single precision; only after the
-first steps of all, where s_j still changes fast, are the terms added up one by one.
+well-chosen points (Gauss's, for the weights beta1^j) give it to single precision. Only after the
+very first steps, where s_j still changes fast, are the terms added up one by one.
 
 torch's SparseAdam is another algorithm: there a row's moments wait for its next gradient.
 """

@@ -1,7 +1,7 @@
 """Catching up and stepping on embedding rows (`adam` has the formulas), compiled and in torch.
 
-Two engines do the same: `Compiled` for weights in main memory, `Plain`, in torch's own
-operations, for those on another device. Both take their numbers from the same tables.
+Two engines do the same work: `Compiled` for weights in main memory, and `Plain`, in torch's own
+operations, for weights on another device. Both take their numbers from the same tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, FORG
 class Tables(NamedTuple):
     """What a gap of n steps needs, in double precision.
 
-    Row n of `pairs` is (w, beta2^j, w', beta2^j') for the two places j and j' that stand for the
+    Row n of `pairs` is (w, beta2^j, w', beta2^j') for the two points j and j' that stand for the
     gap: sum_{i=1..n} beta1^i h(i) is w h(j) + w' h(j'), exactly for cubic h. `power[j]` is beta1^j,
     `half[j]` is beta2^(j/2); `correction[t]` and `scale[t]` are Adam's 1 / (1 - beta1^t) and
     1 / sqrt(1 - beta2^t) while t is early.
@@ -42,7 +42,7 @@ def tables() -> Tables:
     gaps, steps = np.arange(REACH + 1.0), np.arange(1.0, EARLY + REACH)
     pairs = np.zeros((REACH + 1, 4))
     for n in range(1, REACH + 1):
-        pairs[n] = _two_places(gaps[1 : n + 1], BETA1 ** gaps[1 : n + 1])
+        pairs[n] = _two_points(gaps[1 : n + 1], BETA1 ** gaps[1 : n + 1])
     pairs[:, 1::2] = BETA2 ** pairs[:, 1::2]
     correction, scale = 1 / (1 - BETA1**steps), 1 / np.sqrt(1 - BETA2**steps)
     # There is no step 0: no row that has moments was last touched then.
@@ -50,8 +50,8 @@ def tables() -> Tables:
     return Tables(pairs, BETA1**gaps, BETA2 ** (gaps / 2), correction, scale)
 
 
-def _two_places(at: np.ndarray, weights: np.ndarray) -> tuple[float, float, float, float]:
-    """Gauss's rule for a sum of weights: the two places whose first four moments are the sum's."""
+def _two_points(at: np.ndarray, weights: np.ndarray) -> tuple[float, float, float, float]:
+    """Gauss's rule for a sum of weights: the two points whose first four moments are the sum's."""
     total = weights.sum()
     mean = weights @ at / total
     if len(at) == 1:
@@ -60,8 +60,8 @@ def _two_places(at: np.ndarray, weights: np.ndarray) -> tuple[float, float, floa
     skew = weights @ (at - mean) ** 3 / total / variance / 2
     reach = math.sqrt(skew**2 + variance)
     left, right = skew - reach, skew + reach
-    share = right / (right - left)
-    return total * share, mean + left, total * (1 - share), mean + right
+    fraction = right / (right - left)
+    return total * fraction, mean + left, total * (1 - fraction), mean + right
 
 
 def _threaded(kernel: Callable[..., None], *arguments: Any) -> None:
@@ -81,7 +81,7 @@ class Compiled:
     """The engine for weights in main memory: numba loops on the tensors' own storage."""
 
     def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
-        """Look at the same memory as the tensors."""
+        """Use the same memory as the tensors."""
         self.arrays = [tensor.detach().numpy() for tensor in (weight, moments, last)]
         self.slot = np.full(len(last), -1, np.int32)
 

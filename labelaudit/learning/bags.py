@@ -1,4 +1,4 @@
-"""Training data as a mechanism leaves them: random bags and their debiased proportions."""
+"""Training data as a mechanism releases them: random bags and their debiased proportions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from torch import Tensor
 
 from labelaudit import checks
 from labelaudit.mechanisms import Mechanism
+from labelaudit.partitions import partition
 
-# Rows looked at together where a whole array might not fit in memory a second time.
+# Rows read together where a whole array might not fit in memory a second time.
 BLOCK = 1 << 18
 
 
@@ -31,16 +32,16 @@ class Examples:
         return len(self.labels)
 
     def digest(self) -> str:
-        """Tells other data apart: of all labels and all features."""
-        found = hashlib.sha256(repr((self.features.shape, self.features.dtype.str)).encode())
-        found.update(self.labels.tobytes())
+        """The sha256 of all labels and all features, which tells other data apart."""
+        content = hashlib.sha256(repr((self.features.shape, self.features.dtype.str)).encode())
+        content.update(self.labels.tobytes())
         for start in range(0, len(self), BLOCK):
-            found.update(self.features[start : start + BLOCK].tobytes())
-        return found.hexdigest()
+            content.update(self.features[start : start + BLOCK].tobytes())
+        return content.hexdigest()
 
 
 def examples(split: Any, buckets: int | None, name: str = "split") -> Examples:
-    """The features and labels of a split, refused where no model could use them."""
+    """The features and labels of a split; those that no model could use are an error."""
     rows = features(split.features, buckets, f"the features of {name}")
     labels = checks.label_bags(split.labels, 1).ravel().astype(np.uint8)
     if len(labels) != len(rows):
@@ -74,12 +75,12 @@ def features(values: Any, buckets: int | None, name: str = "features") -> NDArra
 
 
 class Bags:
-    """Whole bags on a device, and their targets; a batch is taken by the numbers of its bags."""
+    """Whole bags on a device, and their targets; a batch is taken by the indices of its bags."""
 
     def __init__(
         self, rows: NDArray[Any], members: NDArray[np.int64], targets: Tensor, device: torch.device
     ) -> None:
-        """`members` (n_bags, bag_size) are row numbers; rows go to the device if they fit."""
+        """`members` (n_bags, bag_size) are row indices; rows go to the device if they fit."""
         self.targets = targets.to(device)
         self.bag_size = members.shape[1]
         self.device = device
@@ -115,8 +116,8 @@ def draw(
 ) -> tuple[Bags, Bags | None]:
     """Bags for training and for validation, drawn at random, with the targets to learn from.
 
-    Examples left over from whole bags are dropped. The mechanism releases both parts alike; without
-    one, a bag is an example and its target the label.
+    Examples left over from whole bags are dropped. The mechanism releases both parts; without a
+    mechanism, a bag is an example and its target the label.
     """
     bag_size = 1 if mechanism is None else mechanism.bag_size
     n_bags = len(data) // bag_size
@@ -126,7 +127,7 @@ def draw(
             f"{len(data)} examples make {n_bags} whole bags of {bag_size}: too few to train on"
             + (" and to hold some out for validation" if held_out else "")
         )
-    members = bags_rng.permutation(len(data))[: n_bags * bag_size].reshape(n_bags, bag_size)
+    members = partition(len(data), bag_size, bags_rng)
     labels = data.labels[members]
     if mechanism is None:
         proportions = labels[:, 0].astype(np.float64)

@@ -1,8 +1,8 @@
-"""Is an estimated eta to be trusted? Calibration, its repair, and the attack put to the test.
+"""How good an estimated eta is: ranking, calibration and its correction, the attack on true labels.
 
 An audit computed from an estimate is exact for an attacker who sees the estimate and nothing else
-of the features, provided the estimate is calibrated: among examples with score t a share t has
-label 1. Everything here measures or mends that, on labels that the estimate has not seen.
+of the features, if the estimate is calibrated: among examples with score t a fraction t has
+label 1. This module measures or corrects that, on labels that the estimate has not seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 
 from labelaudit import checks
 from labelaudit.advantage import additive_advantage
@@ -22,8 +22,38 @@ from labelaudit.estimates import Estimate
 from labelaudit.mechanisms import Mechanism
 from labelaudit.partitions import Average, drawn_bags, probabilities_of
 
-# A score of exactly 0 or 1 has infinite log-odds; none is taken further out than this.
+# A score of exactly 0 or 1 has infinite log-odds; larger ones are replaced by this.
 FARTHEST_LOG_ODDS = 15.0
+
+
+def auc(labels: ArrayLike, scores: ArrayLike) -> float:
+    """The probability that a positive example scores above a negative one, ties counting half.
+
+    nan where one of the classes is missing, or a score is.
+
+    >>> auc([0, 1, 1, 0], [0.1, 0.7, 0.7, 0.7])
+    0.75
+    """
+    from scipy import stats
+
+    positive = np.asarray(labels) == 1
+    pairs = float(positive.sum()) * float((~positive).sum())
+    if not pairs:
+        return math.nan
+    ranks = stats.rankdata(scores)
+    least = positive.sum() * (positive.sum() + 1) / 2
+    return float((ranks[positive].sum() - least) / pairs)
+
+
+def log_loss(labels: ArrayLike, logits: ArrayLike) -> float:
+    """Mean cross entropy of labels, from logits, with no probability cut off.
+
+    >>> round(log_loss([1, 0], [0.0, -1000.0]), 6)  # half of log 2
+    0.346574
+    """
+    values = np.asarray(logits, dtype=np.float64)
+    signed = np.where(np.asarray(labels) == 1, values, -values)
+    return float(-log_expit(signed).mean())
 
 
 def _scored(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
@@ -42,10 +72,10 @@ def _scored(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64
 
 @dataclass(frozen=True)
 class Reliability:
-    """Bins of examples with like scores: mean score, share of ones and its standard error.
+    """Bins of examples with similar scores: mean score, fraction of ones and its standard error.
 
     `error` is the expected calibration error of these bins. A calibrated estimate does not have
-    an error of 0: chance alone gives `noise` on average.
+    an error of 0: sampling alone gives `noise` on average.
     """
 
     predicted: Floats
@@ -55,7 +85,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """Mean distance between score and share of ones, bins weighted by their examples."""
+        """Mean distance between score and fraction of ones, bins weighted by their examples."""
         return float(np.average(np.abs(self.observed - self.predicted), weights=self.count))
 
     @property
@@ -66,10 +96,10 @@ class Reliability:
 
 
 def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliability:
-    """The reliability diagram: examples sorted by score, in `bins` groups of like size.
+    """The reliability diagram: examples sorted by score, in `bins` groups of similar size.
 
-    Equal scores stay together, so there may be fewer groups. The standard error is that of a
-    share of ones whose examples have the scores as their chances.
+    Equal scores stay together, so there may be fewer groups. The standard error is that of the
+    fraction of ones if every label were 1 with the probability that its score says.
 
     >>> diagram = reliability([0.1, 0.1, 0.8, 0.8], [0, 1, 1, 1], bins=2)
     >>> diagram.observed.tolist(), diagram.count.tolist()
@@ -80,18 +110,18 @@ def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliabi
     order = np.argsort(scores, kind="stable")
     starts = order[np.arange(wanted) * scores.size // wanted]
     edges = np.unique(scores[starts])
-    place = np.searchsorted(edges, scores, side="right") - 1
-    count = np.bincount(place)
+    group = np.searchsorted(edges, scores, side="right") - 1
+    count = np.bincount(group)
 
     def mean(values: NDArray) -> Floats:
-        return np.bincount(place, values) / count
+        return np.bincount(group, values) / count
 
     spread = mean(scores * (1 - scores))
     return Reliability(mean(scores), mean(truth), np.sqrt(spread / count), count)
 
 
 def expected_calibration_error(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> float:
-    """ECE over groups of like size: how far shares of ones are from scores, on average.
+    """ECE over groups of similar size: how far fractions of ones are from scores, on average.
 
     >>> expected_calibration_error([0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1])
     0.0
@@ -112,8 +142,8 @@ def brier_score(eta: ArrayLike, labels: ArrayLike) -> float:
 def calibration_ratio(eta: ArrayLike, labels: ArrayLike) -> float:
     """Spiegelhalter's statistic: the Brier score less its mean if eta were true, over its spread.
 
-    Standard normal for a true eta. Large and positive where scores are too sure of themselves,
-    negative where they are not sure enough. Zero where every score is 0, 1/2 or 1 and right.
+    Standard normal for a true eta. Large and positive where scores are overconfident, negative
+    where they are underconfident. Zero where every score is 0, 1/2 or 1 and right.
 
     The scores must not have been fitted to these labels in any way. In a cross-fitted and
     calibrated eta every label has helped to scale the scores of another fold, which pulls the sum
@@ -146,7 +176,7 @@ class Scaling:
 
     @property
     def temperature(self) -> float:
-        """Above 1 the scores were too sure of themselves, below 1 not sure enough."""
+        """Above 1 the scores were overconfident, below 1 underconfident."""
         return math.inf if self.slope == 0 else 1 / self.slope
 
     def __call__(self, eta: ArrayLike) -> Floats:
@@ -164,9 +194,9 @@ def _log_odds(eta: Floats) -> Floats:
 def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) -> Scaling:
     """The scaling of log-odds under which held-out labels are likeliest.
 
-    With `shift=False` this is temperature scaling proper; with a shift, Platt's scaling, which
-    also puts the mean right. As there, labels count as slightly less than certain, so that scores
-    that separate them, or labels all alike, have a finite answer. The slope is at least 0.
+    With `shift=False` this is temperature scaling; with a shift it is Platt's scaling, which also
+    corrects the mean. As in Platt's, labels count as slightly less than certain: so the answer is
+    finite where scores separate the labels or all labels are equal. The slope is at least 0.
 
     >>> sure = [0.01] * 10 + [0.99] * 10
     >>> scaling = temperature_scale(sure, [0] * 8 + [1] * 2 + [0] * 2 + [1] * 8)
@@ -180,11 +210,11 @@ def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) 
     log_odds = _log_odds(scores)
     constant = np.ones_like(log_odds)
     columns = (log_odds, constant) if shift else (log_odds,)
-    found = _likeliest(np.column_stack(columns), targets)
-    if found[0] < 0 or np.ptp(log_odds) == 0:
-        # Scores that tell nothing, or the reverse of the truth: the share of ones is all there is.
+    fitted = _likeliest(np.column_stack(columns), targets)
+    if fitted[0] < 0 or np.ptp(log_odds) == 0:
+        # Scores without information, or in reverse order: only the fraction of ones is left.
         return Scaling(0.0, float(_likeliest(constant[:, None], targets)[0]) if shift else 0.0)
-    return Scaling(float(found[0]), float(found[1]) if shift else 0.0)
+    return Scaling(float(fitted[0]), float(fitted[1]) if shift else 0.0)
 
 
 def _likeliest(design: Floats, targets: Floats) -> Floats:
@@ -194,28 +224,28 @@ def _likeliest(design: Floats, targets: Floats) -> Floats:
         z = design @ coefficients
         return float(np.sum(np.logaddexp(0, z) - targets * z))
 
-    found = np.zeros(design.shape[1])
-    here = loss(found)
+    coefficients = np.zeros(design.shape[1])
+    value = loss(coefficients)
     for _ in range(100):
-        chance = expit(design @ found)
-        gradient = design.T @ (chance - targets)
-        curvature = design.T @ (design * (chance * (1 - chance))[:, None])
+        probability = expit(design @ coefficients)
+        gradient = design.T @ (probability - targets)
+        curvature = design.T @ (design * (probability * (1 - probability))[:, None])
         step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
-        while (there := loss(found - step)) > here and np.abs(step).max() > 1e-12:
+        while (next_value := loss(coefficients - step)) > value and np.abs(step).max() > 1e-12:
             step /= 2
-        if np.abs(step).max() <= 1e-10 * (1 + np.abs(found).max()) or there > here:
+        if np.abs(step).max() <= 1e-10 * (1 + np.abs(coefficients).max()) or next_value > value:
             break
-        found, here = found - step, there
-    return found
+        coefficients, value = coefficients - step, next_value
+    return coefficients
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What the estimate of eta promises, what the attack does on true labels, and their gap.
+    """The advantage computed from eta, that of the attack on true labels, and their difference.
 
-    `difference` is realised minus plug-in, with its own standard error: the two share bags and
-    scores, so it is smaller than either's. `warning` says that the audit leans on an estimate
-    that the labels contradict.
+    `difference` is realised minus plug-in, with its own standard error: both use the same bags and
+    scores, so it is smaller than either's. `warning` says that the labels contradict the estimate
+    on which the audit is based.
     """
 
     plug_in: Estimate
@@ -248,11 +278,10 @@ def compare(
     """Plug-in and realised additive advantage over random partitions into bags.
 
     The plug-in is the mean of `additive_advantage` at `eta`. The realised advantage is the gain in
-    accuracy of the same attacker, who believes `eta`, on the true labels. They agree, but for
-    chance, when `eta` is calibrated, and the estimand is then the advantage over an attacker who
-    sees these scores. `eta` must not have been fitted to these `labels`. Agreement alone does not
-    show calibration: scores far too sure of themselves can give both the same small value, so
-    look at `reliability` too.
+    accuracy of the same attacker, who believes `eta`, on the true labels. When `eta` is calibrated
+    they agree up to sampling error, and both estimate the advantage over an attacker who sees these
+    scores. `eta` must not have been fitted to these `labels`. Agreement alone does not show
+    calibration: overconfident scores can give both the same small value, so read `reliability` too.
 
     With `weights` (those of a thinned sample, beside its corrected eta) bags are drawn with
     replacement in proportion to them. Otherwise each partition leaves out the remainder.
@@ -274,19 +303,20 @@ def compare(
     checks.generator(rng)
     if scores.size < 2 * k:
         raise ValueError(f"two bags of {k} need at least {2 * k} examples, not {scores.size}")
-    chances = probabilities_of(weights, scores.size)
-    plug_in, realised, difference = (Average(k, scores.size, chances) for _ in range(3))
+    probabilities = probabilities_of(weights, scores.size)
+    plug_in, realised, difference = (Average(k, scores.size, probabilities) for _ in range(3))
     for _ in range(rounds):
-        members = drawn_bags(scores.size, k, chances, rng)
+        members = drawn_bags(scores.size, k, probabilities, rng)
         priors, held = scores[members], truth[members]
-        promised = additive_advantage(priors, mechanism).mean(axis=1)
+        expected = additive_advantage(priors, mechanism).mean(axis=1)
         guessed = bayes_guess(priors, mechanism, mechanism.release(held, rng)) == held
         gained = (guessed.astype(float) - ((priors >= 0.5) == held)).mean(axis=1)
-        plug_in.add(members, promised)
+        plug_in.add(members, expected)
         realised.add(members, gained)
-        difference.add(members, gained - promised)
-    promise, gap = plug_in.estimate(), difference.estimate()
-    # Gains too rare to be met at all show no spread. But who gains p changes a share p of guesses.
-    least = math.sqrt(promise.value / (promise.n * k))
+        difference.add(members, gained - expected)
+    computed, gap = plug_in.estimate(), difference.estimate()
+    # Gains so rare that none occurs show no variance. But an advantage p changes a fraction of at
+    # least p of the guesses.
+    least = math.sqrt(computed.value / (computed.n * k))
     gap = replace(gap, standard_error=max(gap.standard_error, least))
-    return Comparison(promise, realised.estimate(), gap)
+    return Comparison(computed, realised.estimate(), gap)

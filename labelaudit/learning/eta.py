@@ -1,7 +1,8 @@
 """Estimates of eta in which no example's label has a part in its own estimate.
 
 `cross_fit` turns any learner into a calibrated, cross-fitted eta. What an audit computes from it is
-the advantage over an attacker who sees this model's score.
+the advantage over an attacker who sees this model's score. `chapter_priors` gives the distributions
+of eta that a chapter's parameter names, simulated or estimated on a data set.
 """
 
 from __future__ import annotations
@@ -80,25 +81,25 @@ def cross_fit(
     raw, eta = np.empty(len(rows)), np.empty(len(rows))
     models: list[Fitted] = []
     scalings: list[Scaling] = []
-    for here in range(number):
-        beside = (here + 1) % number
-        held = (fold == here) | (calibrate & (fold == beside))
+    for index in range(number):
+        predicted = fold == index
+        scaled = fold == (index + 1) % number
+        held = predicted | (calibrate & scaled)
         model = learner.fit(rows[~held], truth[~held], rng)
-        aside = fold == beside
         scaling = (
-            temperature_scale(model.predict(rows[aside]), truth[aside])
+            temperature_scale(model.predict(rows[scaled]), truth[scaled])
             if calibrate
             else Scaling(1.0, 0.0)
         )
-        raw[fold == here] = model.predict(rows[fold == here])
-        eta[fold == here] = scaling(raw[fold == here])
+        raw[predicted] = model.predict(rows[predicted])
+        eta[predicted] = scaling(raw[predicted])
         models.append(model)
         scalings.append(scaling)
     return CrossFitted(eta, raw, fold, tuple(models), tuple(scalings))
 
 
 def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The fold of each row; every fold has its share of each class."""
+    """The fold of each row; each class is spread evenly over the folds."""
     counts = np.bincount(labels, minlength=2)
     if counts.min() < number:
         raise ValueError(
@@ -114,17 +115,17 @@ def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> 
     return fold
 
 
-def estimated_law(data: Dataset, learner: Learner, rng: np.random.Generator) -> Empirical:
-    """The law of eta in a data set: every training row's cross-fitted estimate.
+def estimated_priors(data: Dataset, learner: Learner, rng: np.random.Generator) -> Empirical:
+    """The distribution of eta in a data set: every training row's cross-fitted estimate.
 
     Where negatives were thinned, estimates are corrected and rows drawn again by their weight, so
-    that the law is that of the data before thinning.
+    that the distribution is that of the data before thinning.
 
     >>> import numpy as np
     >>> from labelaudit.datasets import load
     >>> fair = load("fair", train_rows=300)
-    >>> law = estimated_law(fair, Boosting(iterations=10), np.random.default_rng(0))
-    >>> law.values.size, bool(abs(law.mean - fair.train.labels.mean()) < 0.05)
+    >>> priors = estimated_priors(fair, Boosting(iterations=10), np.random.default_rng(0))
+    >>> priors.values.size, bool(abs(priors.mean - fair.train.labels.mean()) < 0.05)
     (300, True)
     """
     part, weights = data.train, data.train.weights
@@ -132,21 +133,6 @@ def estimated_law(data: Dataset, learner: Learner, rng: np.random.Generator) -> 
     if weights is not None:
         eta = rng.choice(eta, eta.size, p=weights / weights.sum())
     return Empirical(eta)
-
-
-def law_of(name: str, *, train_rows: int, seed: int) -> tuple[Beta | TwoPoint | Empirical, str]:
-    """The law a chapter's parameter names, and what to say of it on a figure.
-
-    Of a data set it is the law of its priors, estimated by boosted trees; the rest is simulated.
-
-    >>> law_of("uniform", train_rows=0, seed=0)
-    (Beta(a=1.0, b=1.0), 'uniform, simulated')
-    """
-    if name not in ("higgs", "kdd12"):
-        return named(name), f"{name}, simulated"
-    data = load_or_standin(name, train_rows=train_rows)
-    law = estimated_law(data, Boosting(), np.random.default_rng(seed))
-    return law, f"{name}, estimated" + " on a simulated stand-in" * data.simulated
 
 
 @dataclass(frozen=True)
@@ -173,12 +159,20 @@ class ChapterPriors:
 def chapter_priors(names: Iterable[str], *, train_rows: int, seed: int) -> ChapterPriors:
     r"""The distributions that a chapter's parameter names, each of them once.
 
+    A data set's is that of its priors, estimated by boosted trees; `priors.named` has the others,
+    which are simulated.
+
     >>> chosen = chapter_priors(["uniform", "uniform"], train_rows=0, seed=0)
     >>> chosen.priors, chosen.titles
     ({'uniform': Beta(a=1.0, b=1.0)}, {'uniform': 'uniform\nsimulated'})
     """
-    chosen = {name: law_of(name, train_rows=train_rows, seed=seed) for name in dict.fromkeys(names)}
-    return ChapterPriors(
-        {name: prior for name, (prior, _) in chosen.items()},
-        {name: source for name, (_, source) in chosen.items()},
-    )
+    priors: dict[str, Beta | TwoPoint | Empirical] = {}
+    sources: dict[str, str] = {}
+    for name in dict.fromkeys(names):
+        if name in ("higgs", "kdd12"):
+            data = load_or_standin(name, train_rows=train_rows)
+            priors[name] = estimated_priors(data, Boosting(), np.random.default_rng(seed))
+            sources[name] = f"{name}, estimated" + " on a simulated stand-in" * data.simulated
+        else:
+            priors[name], sources[name] = named(name), f"{name}, simulated"
+    return ChapterPriors(priors, sources)

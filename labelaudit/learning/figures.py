@@ -1,6 +1,6 @@
 """The figures that the chapters on Higgs and KDD12 share: ROC curves, and the three rows.
 
-They stand on the kinds of figure in `labelaudit.plots`, with a colour for each mechanism.
+They are drawn with the functions of `labelaudit.plots`, in one colour for each mechanism.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from labelaudit.attack import posterior
 from labelaudit.checks import Floats
 from labelaudit.datasets.dataset import Dataset
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
-from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms import Mechanism, kind_of
 
 TITLES = {
     **{"higgs": "Higgs", "kdd12": "KDD12"},
     **{"higgs-like": "Higgs, simulated", "kdd12-like": "KDD12, simulated"},
 }
-# So many points of a scatter, at most.
+# The most points of a scatter.
 SCATTERED = 600
 
 
@@ -43,8 +43,8 @@ def roc(
 ) -> tuple[Figure, pd.DataFrame]:
     """ROC curves of scores by name, with their AUC, and the table of what is drawn.
 
-    A name among the mechanisms has its colour, or solid black where that is None: clean labels.
-    Any other is something to compare with, thin and dotted.
+    A name among the mechanisms has its mechanism's colour, or solid black where that is None:
+    clean labels. Any other name is a reference, thin and dotted.
     """
     figure, axes = plots.grid(1, 1, width=5.4, height=4.6)
     rates, drawn = np.linspace(0, 1, 201), {}
@@ -53,8 +53,8 @@ def roc(
         if name not in mechanisms:
             style |= {"linestyle": ":", "linewidth": 1.2}
         elif (mechanism := mechanisms[name]) is not None:
-            look = plots.kind_of(mechanism)
-            style |= {"color": look.colour, "linestyle": look.dashes}
+            kind = kind_of(mechanism)
+            style |= {"color": kind.colour, "linestyle": kind.dashes}
         false, true, _ = roc_curve(labels, score)
         drawn[name] = np.interp(rates, false, true)
         label = f"{name}, AUC {roc_auc_score(labels, score):.3f}"
@@ -74,14 +74,14 @@ class Panel:
     posterior: Floats
     additive: Floats
 
-    def law(self, points: ArrayLike) -> Floats:
-        """The distribution function of the size of the multiplicative advantage, exact."""
+    def cdf(self, points: ArrayLike) -> Floats:
+        """The distribution function of the absolute multiplicative advantage, exact."""
         return multiplicative_cdf(self.bags, self.mechanism, points)
 
     @property
     def infinite(self) -> float:
-        """The share of its mass at infinity."""
-        return float(1 - self.law(1e300))
+        """The probability of an infinite multiplicative advantage."""
+        return float(1 - self.cdf(1e300))
 
 
 Panels = Mapping[tuple[str, str], Panel]
@@ -98,7 +98,7 @@ def panels(
 
     Rows left over from whole bags are dropped. Releases are made from the true labels.
     """
-    truth, made = np.asarray(labels), {}
+    truth, audited = np.asarray(labels), {}
     for name, eta in estimates.items():
         for kind, mechanism in mechanisms.items():
             whole = len(eta) // mechanism.bag_size * mechanism.bag_size
@@ -106,27 +106,27 @@ def panels(
             releases = mechanism.release(truth[:whole].reshape(bags.shape), rng)
             after = posterior(bags, mechanism, releases)[:, 0]
             gain = np.sort(additive_advantage(bags, mechanism).ravel())
-            made[name, kind] = Panel(mechanism, bags, after, gain)
-    return made
+            audited[name, kind] = Panel(mechanism, bags, after, gain)
+    return audited
 
 
-def three_rows(found: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
-    """Posterior against prior, then the laws of both advantages; a column for each estimate.
+def three_rows(shown: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
+    """Posterior against prior, then the distributions of both advantages; a column per estimate.
 
     `lowest` is where the vertical axis of the last row begins.
     """
-    names = list(dict.fromkeys(name for name, _ in found))
+    names = list(dict.fromkeys(name for name, _ in shown))
     figure, axes = plots.grid(3, len(names), height=2.8)
-    points, shares = _points(epsilon), _shares()
-    for (name, _), panel in found.items():
+    points, levels = _points(epsilon), _levels()
+    for (name, _), panel in shown.items():
         top, middle, bottom = axes[:, names.index(name)]
-        some = slice(None, None, -(-len(panel.bags) // SCATTERED))
-        one = plots.kind_of(panel.mechanism)
-        after = panel.posterior[some]
-        plots.scatter(top, panel.bags[some, 0], after, one.colour, marker=one.marker, s=9)
-        plots.exact_cdf(middle, points, panel.law(points), panel.mechanism)
-        quantiles = np.quantile(panel.additive, shares, method="inverted_cdf")
-        plots.curve(bottom, quantiles, shares, panel.mechanism)
+        every = slice(None, None, -(-len(panel.bags) // SCATTERED))
+        kind = kind_of(panel.mechanism)
+        after = panel.posterior[every]
+        plots.scatter(top, panel.bags[every, 0], after, kind.colour, marker=kind.marker, s=9)
+        plots.exact_cdf(middle, points, panel.cdf(points), panel.mechanism)
+        quantiles = np.quantile(panel.additive, levels, method="inverted_cdf")
+        plots.curve(bottom, quantiles, levels, panel.mechanism)
         middle.set_xlim(0, points[-1])
         if np.isinf(panel.mechanism.epsilon):
             plots.infinite_fraction(middle, panel.infinite, panel.mechanism)
@@ -137,26 +137,26 @@ def three_rows(found: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
         middle.set(ylim=(0, 1.05), xlabel="multiplicative advantage |I|")
         bottom.set(ylim=(lowest, lowest + 1.05 * (1 - lowest)), xlabel="additive advantage")
         bottom.locator_params(axis="x", nbins=4)
-    words = ("posterior", "share at most this", "share at most this")
-    for panel, text in zip(axes[:, 0], words, strict=True):
-        panel.set_ylabel(text)
+    texts = ("posterior", "fraction at most this", "fraction at most this")
+    for axis, text in zip(axes[:, 0], texts, strict=True):
+        axis.set_ylabel(text)
     plots.legend(figure, axes[1, 0])
     return figure
 
 
-def three_tables(found: Panels, epsilon: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The laws that the three rows draw: shares at each |I|, and quantiles of the additive one."""
-    points, shares = _points(epsilon), _shares()
-    laws = {name: panel.law(points) for name, panel in found.items()}
-    quantiles = {name: np.quantile(panel.additive, shares) for name, panel in found.items()}
+def three_tables(shown: Panels, epsilon: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The distributions in the three rows: the CDF of |I|, quantiles of the additive advantage."""
+    points, levels = _points(epsilon), _levels()
+    cdfs = {name: panel.cdf(points) for name, panel in shown.items()}
+    quantiles = {name: np.quantile(panel.additive, levels) for name, panel in shown.items()}
     return (
-        pd.DataFrame(laws, index=pd.Index(points, name="t")),
-        pd.DataFrame(quantiles, index=pd.Index(shares, name="share")),
+        pd.DataFrame(cdfs, index=pd.Index(points, name="t")),
+        pd.DataFrame(quantiles, index=pd.Index(levels, name="fraction")),
     )
 
 
-def three_summaries(found: Panels, level: float) -> pd.DataFrame:
-    """Mean and largest additive advantage, and a quantile of |I|, a line for each panel."""
+def three_summaries(shown: Panels, level: float) -> pd.DataFrame:
+    """Mean and largest additive advantage, and a quantile of |I|: a row for each panel."""
     rows = {
         name: {
             "mean additive": panel.additive.mean(),
@@ -165,16 +165,16 @@ def three_summaries(found: Panels, level: float) -> pd.DataFrame:
                 panel.bags, panel.mechanism, level
             ),
         }
-        for name, panel in found.items()
+        for name, panel in shown.items()
     }
     return pd.DataFrame(rows).T
 
 
 def _points(epsilon: float) -> Floats:
-    """Sizes of the advantage, with one on either side of epsilon, where there is a step."""
+    """Values of |I|, with one on either side of epsilon, where there is a step."""
     reach = 4.0 * max(epsilon, 1.0)
     return np.union1d(np.linspace(0, reach, 401), epsilon * (1 + np.array([-1e-9, 1e-9])))
 
 
-def _shares() -> Floats:
+def _levels() -> Floats:
     return np.linspace(0, 1, 2001)

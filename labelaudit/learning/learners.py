@@ -1,7 +1,7 @@
 """Models of eta: boosted trees, nearest neighbours, the paper's network, or one's own.
 
-A learner is a frozen dataclass with `fit(features, labels, rng)`, which gives an object with
-`predict(features)`. `labelaudit.learning.eta.cross_fit` makes a calibrated estimate of any.
+A learner is a frozen dataclass with `fit(features, labels, rng)`, which returns an object with
+`predict(features)`. `labelaudit.learning.eta.cross_fit` makes a calibrated estimate with any.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-from labelaudit.learning.encoding import HashedCategories
+
+# A hashed category's fraction of ones is shrunk as by so many examples with the mean label.
+SHRINKAGE = 20.0
 
 
 class Fitted(Protocol):
     """A trained model."""
 
     def predict(self, features: ArrayLike) -> Floats:
-        """P(y = 1 | x) as the model has it, one for each row."""
+        """The model's P(y = 1 | x) for each row."""
         ...
 
 
@@ -52,12 +54,11 @@ class Learner(Protocol):
 class Boosting:
     """Gradient-boosted trees on histograms: mixed columns, missing values, no scaling needed.
 
-    Features of an integer type are hashed categories with more values than a tree can tell apart.
-    Each is replaced by the share of ones among its examples, shrunk to the mean and found without
-    the example itself, and by how often it occurs; both from the rows of the fit alone.
-    `categorical` names the columns of floats that hold codes of categories, below 255.
+    Features of an integer type are hashed categories with more values than a tree can tell apart:
+    `HashedCategories` turns each into two numbers. `categorical` are the indices of the float
+    columns that hold codes of categories, below 255.
 
-    `threads` is 1 unless told: on a machine that has other work, two threads wait for each other
+    `threads` is 1 by default: on a machine that has other work, two threads wait for each other
     and take several times as long as one.
     """
 
@@ -69,7 +70,7 @@ class Boosting:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot be."""
+        """Check the settings."""
         checks.whole_number(self.iterations, "iterations")
         checks.real_number(self.learning_rate, "learning_rate", 1e-6, 1.0)
         checks.whole_number(self.leaves, "leaves", least=2)
@@ -81,7 +82,7 @@ class Boosting:
     def fit(
         self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
     ) -> Fitted:
-        """Trees, stopped early on a tenth of the rows."""
+        """Trees, stopped early on a tenth of the rows where there are enough."""
         from sklearn.ensemble import HistGradientBoostingClassifier
         from threadpoolctl import threadpool_limits
 
@@ -110,37 +111,78 @@ class _Classifier:
     threads: int
 
     def predict(self, features: ArrayLike) -> Floats:
-        """The chance of label 1."""
+        """The probability of label 1."""
         from threadpoolctl import threadpool_limits
 
         rows = np.asarray(features)
-        known = rows if self.encode is None else self.encode(rows)
+        encoded = rows if self.encode is None else self.encode(rows)
         with threadpool_limits(self.threads):
-            chances = self.model.predict_proba(known)
-        return np.asarray(chances[:, 1], dtype=np.float64)
+            probabilities = self.model.predict_proba(encoded)
+        return np.asarray(probabilities[:, 1], dtype=np.float64)
+
+
+class HashedCategories:
+    """Each hashed category as two numbers: a shrunken fraction of ones, the log of its frequency.
+
+    A row's own label has no part in its fraction, which would show it to the trees: the rows of
+    the fit (`seen`) are encoded fold by fold from the others. An unknown category has the mean.
+    """
+
+    def __init__(
+        self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
+    ) -> None:
+        """Take fractions and frequencies from the rows of a fit."""
+        from sklearn.base import clone
+        from sklearn.model_selection import StratifiedKFold
+        from sklearn.preprocessing import TargetEncoder
+
+        encoder = TargetEncoder(target_type="binary", smooth=SHRINKAGE)
+        self.encoder = clone(encoder).fit(features, labels)
+        self.known = [np.unique(column, return_counts=True) for column in features.T]
+        # The encoder's own cross-fitting takes its seed in another way in each version.
+        folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
+        fractions = np.empty(features.shape)
+        for others, held in folds.split(features, labels):
+            fitted = clone(encoder).fit(features[others], labels[others])
+            fractions[held] = fitted.transform(features[held])
+        # Without its own row, a category that occurs once is as frequent as an unknown one.
+        self.seen = np.column_stack([fractions, np.log1p(self._counts(features) - 1)])
+
+    def _counts(self, features: NDArray[Any]) -> Floats:
+        """How often each category of each row occurs among the rows of the fit."""
+        columns = []
+        for (values, counts), column in zip(self.known, features.T, strict=True):
+            index = np.searchsorted(values, column).clip(max=values.size - 1)
+            columns.append(np.where(values[index] == column, counts[index], 0))
+        return np.column_stack(columns)
+
+    def __call__(self, features: NDArray[Any]) -> Floats:
+        """The numbers of rows that were not in the fit."""
+        frequencies = np.log1p(self._counts(features))
+        return np.column_stack([self.encoder.transform(features), frequencies])
 
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The share of ones among the nearest examples, in standardised features.
+    """The fraction of ones among the nearest examples, in standardised features.
 
-    One more neighbour is counted than there is, with the mean label, so that no estimate is 0 or 1.
+    One more neighbour with the mean label is added, so that no estimate is 0 or 1.
     """
 
     neighbours: int = 100
 
     def __post_init__(self) -> None:
-        """Refuse a number of neighbours that cannot be."""
+        """Check the number of neighbours."""
         checks.whole_number(self.neighbours, "neighbours")
 
     def fit(
         self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
     ) -> Fitted:
-        """The examples, standardised and indexed; nothing here is random."""
+        """The examples, standardised and indexed; nothing is random."""
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
 
-        _refuse_missing(features)
+        _check_measured(features)
         if len(labels) < self.neighbours:
             raise ValueError(
                 f"{self.neighbours} neighbours need as many training rows, not {len(labels)}"
@@ -150,7 +192,7 @@ class Neighbours:
         return _Neighbourhood(scaler, index.fit(scaler.transform(features)), labels)
 
 
-def _refuse_missing(features: NDArray[Any]) -> None:
+def _check_measured(features: NDArray[Any]) -> None:
     if features.dtype.kind in "ui":
         raise TypeError(
             "Neighbours needs measurements: hashed categories have no distances; use Boosting"
@@ -170,22 +212,23 @@ class _Neighbourhood:
     labels: NDArray[np.int64]
 
     def predict(self, features: ArrayLike) -> Floats:
-        """The smoothed share of ones among the neighbours."""
+        """The smoothed fraction of ones among the neighbours."""
         rows = np.asarray(features)
-        _refuse_missing(rows)
+        _check_measured(rows)
         nearest = self.index.kneighbors(self.scaler.transform(rows), return_distance=False)
         count = nearest.shape[1]
         return (self.labels[nearest].sum(axis=1) + self.labels.mean()) / (count + 1)
 
 
 @dataclass(frozen=True)
-class Network:
+class NetworkLearner:
     """A network of `labelaudit.learning.models`, trained on clean labels; it needs torch.
 
     >>> import numpy as np
-    >>> from labelaudit.learning.training import Settings
+    >>> from labelaudit.learning.training import TrainingSettings
     >>> x, y = np.array([[0.0], [1.0]] * 50), np.array([0, 1] * 50)
-    >>> model = Network(Settings("linear", epochs=2)).fit(x, y, np.random.default_rng(0))
+    >>> learner = NetworkLearner(TrainingSettings("linear", epochs=2))
+    >>> model = learner.fit(x, y, np.random.default_rng(0))
     >>> model.predict(x).shape
     (100,)
     """

@@ -6,9 +6,9 @@ i k up to (i + 1) k, so that bags are a reshape and the bag size k is the ratio 
 bag of one is a labelled example.
 
 Targets are unbiased estimates of the true proportions, what `mechanism.debias` gives, and may lie
-outside [0, 1]. Every loss here has a gradient that is affine in the target (appendix D), so that
-gradients at such a target are unbiased too (theorem D.2). Clipping the target would undo that, and
-so would a floor under the loss, which is unbounded below for a target outside [0, 1].
+outside [0, 1]. Every loss of this module has a gradient that is affine in the target (appendix D),
+so gradients at such a target are unbiased too (theorem D.2). Clipping the target would undo that,
+and so would a floor under the loss, which is unbounded below for a target outside [0, 1].
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def matching_squared(logits: Tensor, targets: Tensor) -> Tensor:
 def easy_llp(logits: Tensor, targets: Tensor, prior: float | Tensor) -> Tensor:
     """EasyLLP: each member's cross entropy at the label k (t - prior) + prior, averaged.
 
-    `prior` is the share of positive labels overall (of each class, where there are c). If the
-    members of a bag are drawn independently, E[t | one member] = (eta + (k - 1) prior) / k: the
+    `prior` is the fraction of positive labels overall (of each class, where there are c). If the
+    members of a bag are drawn independently, E[t | one member] = (eta + (k - 1) prior) / k. So the
     label is right on average, and so is the event-level loss, whatever the model.
 
     >>> easy_llp(torch.zeros(2), torch.tensor([1.0]), prior=0.5).item()

@@ -20,8 +20,8 @@ from labelaudit import checks
 
 HIGGS_FEATURES = 28
 KDD12_BUCKETS = 500_000
-# Rows whose activations stay in a core's cache: where that is small, the products of wide layers
-# are faster so than for a batch of thousands at once.
+# Rows whose activations stay in a core's cache. Where the cache is small, wide layers are faster in
+# such pieces than on a batch of thousands at once.
 CACHED_ROWS = 512
 
 
@@ -46,14 +46,14 @@ MODELS = {
 
 
 class Shape(NamedTuple):
-    """What a model must know of the data: columns, and the bound of hashed indices if they are."""
+    """What a model must know of the data: the columns, and the bound of hashed indices if any."""
 
     fields: int
     buckets: int | None = None
 
 
 class Standardise(nn.Module):
-    """Features less their mean, over their standard deviation; nothing at all before `fit`.
+    """Features less their mean, over their standard deviation; unchanged before `fit`.
 
     >>> import torch
     >>> layer = Standardise(fields=1)
@@ -84,7 +84,7 @@ class Standardise(nn.Module):
 
 
 class Network(nn.Module):
-    """Features (n, fields) to logits (n,): an input layer of one kind or another, then dense ones.
+    """Features (n, fields) to logits (n,): an input layer, then dense layers.
 
     `first` is an embedding summed over the row's indices, a `Standardise`, or nothing.
 
@@ -159,9 +159,9 @@ def check_shape(name: str, data: Any) -> Shape:
         raise ValueError(f"a model is one of {', '.join(MODELS)}, not {name!r}")
     shape = _shape(data)
     if name == "higgs" and shape != (HIGGS_FEATURES, None):
-        found = "hashed indices" if shape.buckets is not None else f"{shape.fields} features"
+        actual = "hashed indices" if shape.buckets is not None else f"{shape.fields} features"
         raise ValueError(
-            f'the "higgs" network takes {HIGGS_FEATURES} measured features, not {found}:'
+            f'the "higgs" network takes {HIGGS_FEATURES} measured features, not {actual}:'
             ' use "small" or "linear"'
         )
     if name == "kdd12" and shape.buckets is None:

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 
 from labelaudit.checks import Floats
 from labelaudit.datasets import Table
-from labelaudit.learning.calibration import brier_score, calibration_ratio, reliability
-from labelaudit.learning.scores import auc
+from labelaudit.learning.calibration import (
+    auc,
+    brier_score,
+    calibration_ratio,
+    reliability,
+)
 from labelaudit.report.plan import check_labels
 
 Say = Callable[[str], None]

@@ -268,14 +268,14 @@ def _network_curves(
     matrix: Floats, labels: Floats, settings: Sequence[Setting], seed: int, say: Say
 ) -> dict[Setting | None, list[Curve]]:
     """The small network by minibatches, for clean labels and for the settings in focus."""
-    from labelaudit.learning.training import Settings, train
+    from labelaudit.learning.training import TrainingSettings, train
 
     training, held, test = _parts(len(labels))
     both = slice(held.start, training.stop)
     seen = SimpleNamespace(
         features=matrix[both, 1:].astype(np.float32), labels=labels[both].astype(np.int64)
     )
-    plan = Settings("small", learning_rate=3e-3, batch_size=MOST_IN_BATCH, epochs=20)
+    plan = TrainingSettings("small", learning_rate=3e-3, batch_size=MOST_IN_BATCH, epochs=20)
     seeds = np.random.SeedSequence([seed, 7]).generate_state(RUNS)
     found: dict[Setting | None, list[Curve]] = {}
     for setting in (None, *settings):

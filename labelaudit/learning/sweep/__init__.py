@@ -1,16 +1,24 @@
 """The sweep behind the curves of privacy and utility: every mechanism of a grid, trained.
 
-`grid` says which runs there are, `plans` holds them against the `store`, `dispatch` has them done
-by one of the `engines`, and `advantages` audits each mechanism. `selection` makes a table of the
-results, `comparisons` and `tradeoff` read it, and `command` is all of it from a shell.
+`grid` says which runs there are. `runs` compares them with the `store` and has those it lacks done
+by one of the `engines`. `advantages` audits each mechanism. `comparisons` makes a table of the
+results and compares settings, `tradeoff` draws them, and `command` is all of it from a shell.
 """
 
-from labelaudit.learning.sweep.dispatch import SweepFailed, run, train_once
-from labelaudit.learning.sweep.engines import dask, default_workers, local
-from labelaudit.learning.sweep.plans import Plan, configurations, load, plan
+from labelaudit.learning.sweep.engines import Engine, dask, default_workers, local
+from labelaudit.learning.sweep.runs import (
+    Schedule,
+    SweepFailed,
+    configurations,
+    load,
+    plan,
+    run,
+    train_once,
+)
 
 __all__ = [
-    "Plan",
+    "Engine",
+    "Schedule",
     "SweepFailed",
     "configurations",
     "dask",

@@ -1,16 +1,15 @@
-"""How much each mechanism of a sweep tells an attacker: computed once, and stored like a run.
+"""The advantage of an attacker under each mechanism of a sweep: computed once, stored like a run.
 
-eta is the true one where the data are simulated. Elsewhere it is a network's, trained on clean
-labels and cross-fitted: each row's eta comes from a network and a calibration that never saw its
-label. Given eta, both measures are exact over the mechanism's releases.
+On simulated data eta is the true one. Elsewhere it is a network's, trained on clean labels and
+cross-fitted: each row's eta comes from a network and a calibration that never saw its label. Given
+eta, both measures are exact over the mechanism's releases.
 
-Where negatives were thinned there are two things to estimate, and a record holds both: the
-advantage in the sample as it is, and that in the data before thinning, which is the one to show.
+Where negatives were thinned a record holds two advantages: that in the sample as it is, and that in
+the data before thinning, which is the one to show.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -23,9 +22,9 @@ from labelaudit.checks import Floats
 from labelaudit.datasets import Dataset
 from labelaudit.distribution import multiplicative_quantile
 from labelaudit.estimates import expected_advantage
-from labelaudit.learning.scores import auc
-from labelaudit.learning.streams import stream
-from labelaudit.learning.sweep import dispatch, plans
+from labelaudit.learning.calibration import auc
+from labelaudit.learning.sweep import runs
+from labelaudit.learning.sweep.engines import Engine
 from labelaudit.learning.sweep.grid import ETA, Grid, mechanism
 from labelaudit.learning.sweep.store import Record, Store, key
 from labelaudit.mechanisms import LabelProportions, Mechanism
@@ -33,17 +32,17 @@ from labelaudit.mechanisms import LabelProportions, Mechanism
 LEVEL = 0.98
 # Raise it whenever the same configuration would give another advantage; trainings stay valid.
 REVISION = 3
-# What is estimated: the law of eta in the sample, or in the data it was thinned from.
+# What is estimated: the advantage in the sample, or in the data it was thinned from.
 SAMPLED, UNTHINNED = "as sampled", "before thinning"
 
 
 def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
     """What an advantage depends on: the mechanism, the source of eta, the random partitions."""
-    for described in grid.each():
+    for description in grid.each():
         yield {
             "task": "advantage",
             "dataset": data.name,
-            "mechanism": described,
+            "mechanism": description,
             "eta": _recipe(grid, data),
             "estimand": estimand(data),
             "level": LEVEL,
@@ -54,39 +53,39 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
 
 def _recipe(grid: Grid, data: Dataset) -> dict[str, Any]:
     # Checked for simulated data too, which need no network: a misspelt setting is never ignored.
-    settings = plans.settings_of(grid, data, "eta", **{**ETA, **grid.eta})
+    settings = runs.settings_of(grid, data, "eta", **{**ETA, **grid.eta})
     if data.simulated:
         return {"source": "known"}
     return {"source": "network", "folds": 5, "settings": settings}
 
 
 def estimand(data: Dataset) -> str:
-    """Which law of eta the advantages of a data set are about."""
+    """Which population the advantages of a data set are about."""
     return SAMPLED if data.negatives_kept == 1.0 else UNTHINNED
 
 
-def plan(grid: Grid, data: Dataset, store: Store) -> plans.Plan:
+def plan(grid: Grid, data: Dataset, store: Store) -> runs.Schedule:
     """Compare the mechanisms of a grid with the store."""
     own = grid.for_data(data.name)
-    runs = {key(one, data.fingerprint): one for one in configurations(own, data)}
-    return plans.compare(runs, data, own.train_rows, store)
+    keyed = {key(each, data.fingerprint): each for each in configurations(own, data)}
+    return runs.scheduled(keyed, data, own.train_rows, store)
 
 
 def run(
-    todo: plans.Plan,
+    schedule: runs.Schedule,
     store: Store,
     *,
-    engine: contextlib.AbstractContextManager[Any] | None = None,
+    engine: Engine | None = None,
     progress: bool = False,
 ) -> list[Record]:
     """Estimate eta if any advantage is missing, and compute those that are."""
-    if not todo.to_do:
-        return list(todo.done.values())
-    recipe = todo.runs[todo.to_do[0]]
-    eta = estimated_eta(todo.data, recipe["eta"], recipe["seed"])
-    laws = laws_of(todo.data, eta, recipe["seed"])
-    work = partial(advantage_once, quality={"eta_auc": auc(todo.data.train.labels, eta)})
-    return dispatch.run(todo, store, work=work, given=laws, engine=engine, progress=progress)
+    if not schedule.to_do:
+        return list(schedule.done.values())
+    data, first = schedule.data, schedule.runs[schedule.to_do[0]]
+    eta = estimated_eta(data, first["eta"], first["seed"])
+    work = partial(advantage_once, quality={"eta_auc": auc(data.train.labels, eta)})
+    values = populations(data, eta, first["seed"])
+    return runs.run(schedule, store, work=work, values=values, engine=engine, progress=progress)
 
 
 def estimated_eta(data: Dataset, recipe: dict[str, Any], seed: int) -> Floats:
@@ -95,39 +94,41 @@ def estimated_eta(data: Dataset, recipe: dict[str, Any], seed: int) -> Floats:
         assert data.train.eta is not None
         return data.train.eta
     from labelaudit.learning.eta import cross_fit
-    from labelaudit.learning.learners import Network
-    from labelaudit.learning.training import Settings
+    from labelaudit.learning.learners import NetworkLearner
+    from labelaudit.learning.training import TrainingSettings, stream
 
-    learner = Network(Settings(**recipe["settings"]))
+    learner = NetworkLearner(TrainingSettings(**recipe["settings"]))
     part, rng = data.train, stream(seed, "folds")
     return cross_fit(part.features, part.labels, learner, folds=recipe["folds"], rng=rng).eta
 
 
-def laws_of(data: Dataset, eta: Floats, seed: int) -> Floats:
-    """The rows' eta in the sample as it is and, last, under the `estimand`: one law or two.
+def populations(data: Dataset, eta: Floats, seed: int) -> Floats:
+    """The rows' eta in the sample as it is and, last, under the `estimand`: one row or two.
 
     Before thinning there were more negatives: estimates are corrected, and rows drawn again by
-    their weight, as `eta.estimated_law` does.
+    their weight, as `eta.estimated_priors` does.
     """
+    from labelaudit.learning.training import stream
+
     if (weights := data.train.weights) is None:
         return eta[None]
-    chances = weights / weights.sum()
-    drawn = stream(seed, "rows").choice(data.correct_eta(eta), eta.size, p=chances)
+    probabilities = weights / weights.sum()
+    drawn = stream(seed, "rows").choice(data.correct_eta(eta), eta.size, p=probabilities)
     return np.stack([eta, drawn])
 
 
 def advantage_once(
-    laws: Floats, configuration: dict[str, Any], *, quality: Mapping[str, float]
+    values: Floats, configuration: dict[str, Any], *, quality: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Both measures of one mechanism, with the share of labels revealed for certain.
+    """Both measures of one mechanism, with the fraction of labels revealed for certain.
 
-    They are those of the configuration's estimand, the last of the laws; beside them, as
-    `additive_as_sampled` and so on, those of the first, the sample as it is. `quality` says how
-    good the estimate of eta is.
+    `values` are the `populations`. The measures are those of the last, the configuration's
+    estimand; those of the first, the sample as it is, are named `additive_as_sampled` and so on.
+    `quality` says how good the estimate of eta is.
     """
     chosen = mechanism(configuration["mechanism"]) or LabelProportions(1)
     measured = [
-        _measured(eta, chosen, configuration["level"], configuration["seed"]) for eta in laws
+        _measured(eta, chosen, configuration["level"], configuration["seed"]) for eta in values
     ]
     both = ("additive", "multiplicative", "infinite_share", "eta_mean")
     beside = {f"{name}_as_sampled": measured[0][name] for name in both}
@@ -135,15 +136,17 @@ def advantage_once(
 
 
 def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[str, Any]:
-    """The measures of one law. Clean labels are a bag of one without noise.
+    """The measures of one population. Clean labels are a bag of one without noise.
 
     The additive advantage is averaged over two random partitions into bags; the quantile is that
     of a third, examples weighted equally and releases by their probability.
     """
+    from labelaudit.learning.training import stream
+
     rng = stream(seed, "partitions")
-    law = priors.Empirical(eta)
-    additive = expected_advantage(law, chosen, n_bags=2, rng=rng)
-    bags = law.partition(chosen.bag_size, rng)
+    prior = priors.Empirical(eta)
+    additive = expected_advantage(prior, chosen, n_bags=2, rng=rng)
+    bags = prior.partition(chosen.bag_size, rng)
     return {
         "additive": additive.value,
         "additive_error": additive.standard_error,
@@ -152,21 +155,21 @@ def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[s
         "infinite_share": infinite_share(bags, chosen),
         "bags": len(bags),
         "method": additive.method,
-        "eta_mean": law.mean,
+        "eta_mean": prior.mean,
     }
 
 
 def infinite_share(eta: Floats, chosen: Mechanism) -> float:
-    """The chance that a label is in doubt, and revealed for certain by a release without noise.
+    """The probability that a label is uncertain, and revealed by a release without noise.
 
-    That is so where all members in doubt have equal labels; certain ones change nothing.
+    It is revealed where all uncertain members have equal labels; certain ones change nothing.
 
     >>> round(infinite_share(np.array([[0.5, 0.5], [0.1, 0.2]]), LabelProportions(2)), 9)
     0.62
     """
     if math.isfinite(chosen.epsilon):
         return 0.0
-    doubtful = (eta > 0) & (eta < 1)
-    ones, zeros = np.where(doubtful, eta, 1.0), np.where(doubtful, 1 - eta, 1.0)
+    uncertain = (eta > 0) & (eta < 1)
+    ones, zeros = np.where(uncertain, eta, 1.0), np.where(uncertain, 1 - eta, 1.0)
     equal = ones.prod(axis=1) + zeros.prod(axis=1)
-    return float((equal[:, None] * doubtful).mean())
+    return float((equal[:, None] * uncertain).mean())

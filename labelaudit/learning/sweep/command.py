@@ -6,14 +6,19 @@ import argparse
 import contextlib
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from labelaudit import datasets
 from labelaudit.command_line import CommandError
 from labelaudit.datasets.store import data_folder
-from labelaudit.learning.sweep.grid import SCALES, Grid, read_grid
+from labelaudit.learning.sweep.grid import CLEAN, Grid, read_grid
 from labelaudit.learning.sweep.store import Store, StoreError, verify
+
+# The scales of the book, and the chapter whose parameters say what they are.
+SCALES = ("smoke", "laptop", "paper")
+CHAPTER = "12_privacy_utility"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -27,14 +32,16 @@ def _add_sweep(subparsers: Any) -> None:
         "sweep",
         help="train every mechanism of a grid and keep the results",
         description="Train with every mechanism, learning rate and trial of a grid, and compute"
-        " each mechanism's advantage. Results are kept as they come: the same command goes on"
+        " each mechanism's advantage. Results are kept as they come: the same command continues"
         " where a sweep was stopped.",
         epilog="On a Slurm array: labelaudit sweep ... --shard $SLURM_ARRAY_TASK_ID/16 with"
         " --array=1-16. On Dask: --engine dask --address tcp://HOST:8786, workers started with"
         " --nthreads 1 and OMP_NUM_THREADS=1.",
     )
     parser.add_argument("--dataset", required=True, choices=datasets.NAMES)
-    parser.add_argument("--scale", choices=SCALES, help="a grid of the book (default: laptop)")
+    parser.add_argument(
+        "--scale", choices=SCALES, help="a grid of the book, in a clone (default: laptop)"
+    )
     parser.add_argument("--grid", type=Path, metavar="FILE", help="a grid of your own, as YAML")
     parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
     parser.add_argument("--engine", choices=["local", "dask"], default="local")
@@ -51,7 +58,7 @@ def _add_sweep(subparsers: Any) -> None:
         type=Path,
         metavar="FOLDER",
         help="for trainings that take hours: keep their state here, on a disk that all workers"
-        " share, so that one cut short goes on where it stood",
+        " share, so that one cut short continues where it was",
     )
     parser.add_argument("--shard", metavar="I/N", help="only the I-th of N equal parts, I from 1")
     parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
@@ -76,7 +83,7 @@ def _add_results(subparsers: Any) -> None:
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
-    """Print the plan, then do it."""
+    """Print the plan, then run it."""
     from labelaudit.learning import sweep
     from labelaudit.learning.sweep import advantages
 
@@ -85,67 +92,61 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     grid = _grid(arguments)
     data = sweep.load(arguments.dataset, grid)
     store = Store(_folder(arguments))
-    todo = sweep.plan(grid, data, store, shard)
+    schedule = sweep.plan(grid, data, store, shard)
     # Advantages are few and quick; the first shard computes them for all.
     audits = advantages.plan(grid, data, store) if shard[0] == 1 else None
     workers = arguments.workers or sweep.default_workers()
-    _print_plan(todo, audits, workers if arguments.engine == "local" else None, store)
+    _print_plan(schedule, audits, workers if arguments.engine == "local" else None, store)
     if arguments.dry_run:
         return 0
     store.claim()
-
-    def engine() -> Any:
-        if arguments.engine == "dask":
-            return sweep.dask(arguments.address)
-        return sweep.local(workers)
-
-    if todo.to_do:
-        sweep.run(todo, store, engine=engine(), checkpoints=arguments.checkpoints, progress=True)
-    if audits is not None and audits.to_do:
-        _say_where_eta_comes_from(audits)
-        advantages.run(audits, store, engine=engine(), progress=True)
-    print(f"all {len(todo.runs):,} results are in {store.folder}")
+    if schedule.to_do or (audits is not None and audits.to_do):
+        dask = arguments.engine == "dask"
+        with sweep.dask(arguments.address) if dask else sweep.local(workers) as engine:
+            options: dict[str, Any] = {"engine": engine, "progress": True}
+            sweep.run(schedule, store, checkpoints=arguments.checkpoints, **options)
+            if audits is not None and audits.to_do:
+                _print_source_of_eta(audits)
+                advantages.run(audits, store, **options)
+    print(f"all {len(schedule.runs):,} results are in {store.folder}")
     return 0
 
 
-def _print_plan(todo: Any, audits: Any, workers: int | None, store: Store) -> None:
-    seconds, origin = todo.seconds()
-    print(f"{todo.data.name}: {todo.data.description}, fingerprint {todo.data.fingerprint[:12]}")
+def _print_plan(schedule: Any, audits: Any, workers: int | None, store: Store) -> None:
+    seconds, origin = schedule.seconds()
+    data, to_do = schedule.data, len(schedule.to_do)
+    print(f"{data.name}: {data.description}, fingerprint {data.fingerprint[:12]}")
     print(f"store: {store.folder}")
-    print(f"runs: {len(todo.runs):,}, done: {len(todo.done):,}, to do: {len(todo.to_do):,}")
-    for path in todo.damaged + (audits.damaged if audits else ()):
+    print(f"runs: {len(schedule.runs):,}, done: {len(schedule.done):,}, to do: {to_do:,}")
+    for path in schedule.damaged + (audits.damaged if audits else ()):
         print(f"damaged, to be set aside and run again: {path}")
-    sizes = sorted({one["settings"]["batch_size"] for one in todo.runs.values()})
+    sizes = sorted({each["settings"]["batch_size"] for each in schedule.runs.values()})
     if len(sizes) > 1:
         raised = ", ".join(map(str, sizes[1:]))
         print(f"batches of {sizes[0]}, larger where one must hold a larger bag: {raised}")
     if audits is not None:
         print(f"advantages: {len(audits.runs):,}, to do: {len(audits.to_do):,}")
-    if todo.to_do:
+    if to_do:
         on = f", {_duration(seconds / workers)} on {workers} local workers" if workers else ""
         print(f"estimated time: {_duration(seconds)} of CPU{on} ({origin})", flush=True)
 
 
-def _say_where_eta_comes_from(audits: Any) -> None:
+def _print_source_of_eta(audits: Any) -> None:
     recipe = audits.runs[audits.to_do[0]]["eta"]
     if recipe["source"] != "known":
-        print(f"estimating eta: {recipe['folds']} networks, trained here", file=sys.stderr)
+        print(f"estimating eta: {recipe['folds']} networks, one by one", file=sys.stderr)
     print("computing advantages", file=sys.stderr)
 
 
 def _duration(seconds: float) -> str:
-    """Two figures are all an estimate deserves.
+    """A duration in two digits, which is all that an estimate is good for.
 
     >>> _duration(42), _duration(600), _duration(86400)
     ('42 s', '10 min', '24 h')
     """
     for unit, size in (("h", 3600), ("min", 60)):
         if seconds >= 1.5 * size:
-            return (
-                f"{seconds / size:.2g} {unit}"
-                if seconds < 99 * size
-                else f"{seconds / size:,.0f} {unit}"
-            )
+            return f"{seconds / size:{'.2g' if seconds < 99 * size else ',.0f'}} {unit}"
     return f"{seconds:.2g} s"
 
 
@@ -160,7 +161,7 @@ def run_results(arguments: argparse.Namespace) -> int:
         for line in wrong:
             print(line, file=sys.stderr)
         return 1 if wrong else 0
-    from labelaudit.learning.sweep.selection import table
+    from labelaudit.learning.sweep.comparisons import table
 
     records = list(_records(store, arguments))
     if arguments.export is None:
@@ -190,8 +191,8 @@ def _records(store: Store, arguments: argparse.Namespace) -> Any:
     for name in sorted(names):
         try:
             record = store.read(name)
-        except StoreError as refusal:
-            print(f"left out: {refusal}", file=sys.stderr)
+        except StoreError as error:
+            print(f"left out: {error}", file=sys.stderr)
             continue
         if record is not None and arguments.dataset in (None, record.configuration["dataset"]):
             yield record
@@ -207,26 +208,25 @@ def _keys_of_grid(store: Store, arguments: argparse.Namespace) -> set[str]:
     for name in _datasets(store) if arguments.dataset is None else [arguments.dataset]:
         data = sweep.load(name, grid)
         own = grid.for_data(name)
-        each = [*sweep.configurations(own, data), *advantages.configurations(own, data)]
-        keys |= {key(one, data.fingerprint) for one in each}
+        for configurations in (sweep.configurations, advantages.configurations):
+            keys |= {key(each, data.fingerprint) for each in configurations(own, data)}
     return keys
 
 
 def _datasets(store: Store) -> set[str]:
-    found = set()
+    names = set()
     for name in store:
         with contextlib.suppress(StoreError):
             if (record := store.read(name)) is not None:
-                found.add(record.configuration["dataset"])
-    return found
+                names.add(record.configuration["dataset"])
+    return names
 
 
 def _list(records: list[Any]) -> None:
-    counts: dict[tuple[str, str, str], int] = {}
-    for record in records:
-        one = record.configuration
-        name = (one["dataset"], one["task"], one["mechanism"]["kind"])
-        counts[name] = counts.get(name, 0) + 1
+    configurations = [record.configuration for record in records]
+    counts = Counter(
+        (each["dataset"], each["task"], each["mechanism"]["kind"]) for each in configurations
+    )
     for (dataset, task, kind), count in sorted(counts.items()):
         print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
     print(f"{len(records):,} results")
@@ -234,10 +234,44 @@ def _list(records: list[Any]) -> None:
 
 def _grid(arguments: argparse.Namespace) -> Grid:
     if arguments.grid is None:
-        return SCALES[arguments.scale or "laptop"]
+        return scale_grid(arguments.scale or "laptop")
     if arguments.scale is not None:
         raise CommandError("--scale and --grid exclude one another: a scale is a grid")
     return read_grid(arguments.grid)
+
+
+def scale_grid(scale: str) -> Grid:
+    """The grid that chapter 12 runs at a scale; at `paper` with all rows there are.
+
+    The paper's grid (appendix C) is as printed: its list of learning rates seems to have lost 5e-5.
+    The paper gives no batch size, number of epochs or stopping rule; the chapter's are our own.
+    """
+    try:
+        from book.tools.chapters import load_chapters
+        from book.tools.checkout import find_checkout
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("book"):
+            raise
+        raise CommandError(
+            "a scale is read from the parameters of chapter 12, which are in a clone of the"
+            " repository and not in the installed package; give a grid with --grid FILE"
+        ) from None
+    values = load_chapters(find_checkout().chapters_file)[CHAPTER].values(scale)
+    pairs = {"bag_size": values["pair_bag_sizes"], "epsilon": values["pair_epsilons"]}
+    return Grid(
+        mechanisms={
+            CLEAN: {},
+            "RR": {"epsilon": values["epsilons"]},
+            "LLP": {"bag_size": values["bag_sizes"]},
+            "LLP+Lap": pairs,
+            "LLP+Geom": pairs,
+        },
+        learning_rates=tuple(values["learning_rates"]),
+        trials=values["trials"],
+        seed=values["seed"],
+        train_rows=None if scale == "paper" else values["train_rows"],
+        training={name: values[name] for name in ("epochs", "batch_size")},
+    )
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
@@ -259,8 +293,8 @@ def _shard(text: str | None) -> tuple[int, int]:
     """
     if text is None:
         return 1, 1
-    found = re.fullmatch(r"(\d+)/(\d+)", text)
-    part, parts = (int(found[1]), int(found[2])) if found else (0, 0)
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    part, parts = (int(match[1]), int(match[2])) if match else (0, 0)
     if not 1 <= part <= parts:
         raise CommandError(f"--shard must be I/N with I from 1 to N, such as 3/16, not {text!r}")
     return part, parts

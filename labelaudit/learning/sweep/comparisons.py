@@ -1,4 +1,12 @@
-"""What the settings of a sweep say beside one another: differences, fronts, costs, verdicts.
+"""From the records of a sweep to a table, to one row for each setting, to comparisons of settings.
+
+A learning rate is chosen in one of two ways. `by="test"` is the paper's: the rate with the largest
+mean test AUC, reported with that same AUC. `by="released"` is the honest way: in each trial the
+rate with the least loss on held-out *released* labels. That is post-processing of the release, so
+it costs no privacy, and the test labels it is reported on had no part in it.
+
+A training that diverged before it had a model has no AUC. It counts as 0.5, that of a random guess:
+to leave it out would reward a rate for its failures.
 
 Settings are compared trial by trial, with Student's interval over trials and the least difference
 that so many trials would have noticed.
@@ -7,7 +15,7 @@ that so many trials would have noticed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,14 +26,189 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
 
 from labelaudit import checks
+from labelaudit.files import digest
+from labelaudit.learning.sweep.advantages import REVISION
+from labelaudit.learning.sweep.store import Record
 
-# What names a setting.
+# The columns that name a setting.
 SETTING = ["dataset", "kind", "bag_size", "epsilon"]
+MEASURES = [
+    *("estimand", "additive", "additive_error", "sampling_error", "multiplicative"),
+    *("infinite_share", "bags", "eta_auc", "eta_mean"),
+    *("additive_as_sampled", "multiplicative_as_sampled", "infinite_share_as_sampled"),
+]
+# How a training was done, besides its learning rate.
+TRAINING = ["model", "loss", "batch_size", "epochs", "patience", "validation", "clamp"]
+# What a training measured and took, and what made it.
+TRAINED = [
+    *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run"),
+    *("seconds", "cpu_seconds"),
+]
+MADE = ["made_with", "made_on", "made_at"]
+# The AUC of a training that left no model: that of a guess.
+NO_MODEL = 0.5
 # With fewer bags to train on, a sample says too little for a comparison of mechanisms.
 LEAST_BAGS = 1000
-# Two mechanisms that differ in AUC by less than this are called alike.
-ALIKE = 0.02
-VERDICTS = ("reproduced", "reproduced in shape", "differs", "not testable here")
+# Two mechanisms that differ in AUC by less than this are called similar.
+SIMILAR = 0.02
+CLAIM_RESULTS = ("reproduced", "reproduced in shape", "differs", "not testable here")
+
+
+def table(records: Iterable[Record]) -> pd.DataFrame:
+    """A row for each training, with the advantage of its mechanism beside it.
+
+    Clean labels have bag size 1 and infinite epsilon. A number that is not known, such as the
+    advantage while a grid is half done, is missing; its column is there all the same. Advantages
+    of one data set must all come from one recipe for eta; those of an earlier revision of the
+    package are not used. The last columns say what made a training: versions, device, and the time
+    at which it was finished.
+
+    >>> table([]).columns[:5].tolist()
+    ['dataset', 'kind', 'bag_size', 'epsilon', 'learning_rate']
+    """
+    runs, audits, recipes = [], {}, dict[tuple[str, str], str]()
+    for record in records:
+        configuration, result = record.configuration, record.result
+        described = {"bag_size": 1, "epsilon": math.inf, **configuration["mechanism"]}
+        dataset = configuration["dataset"]
+        setting = {"dataset": dataset, **{name: described[name] for name in SETTING[1:]}}
+        name = (record.data, *setting.values())
+        if configuration["task"] == "train":
+            runs.append((name, setting | _trained(record), _made(record)))
+        elif configuration.get("revision") == REVISION:
+            parts = ("eta", "estimand", "level", "seed")
+            recipe = digest({part: configuration[part] for part in parts})[:12]
+            if recipes.setdefault((record.data, dataset), recipe) != recipe:
+                raise _mixed(dataset, "advantages from different estimates of eta")
+            origin = {"eta": configuration["eta"]["source"], "eta_recipe": recipe}
+            audits[name] = origin | {measure: result[measure] for measure in MEASURES}
+    rows = [row | audits.get(name, {}) | made for name, row, made in runs]
+    own = ["trial", "seed", "fingerprint", *TRAINED, "diverged", "eta", "eta_recipe"]
+    columns = [*SETTING, "learning_rate", *TRAINING, *own, *MEASURES, *MADE]
+    frame = pd.DataFrame(rows, columns=columns)
+    return frame.sort_values([*SETTING, "learning_rate", "trial"], ignore_index=True)
+
+
+def _trained(record: Record) -> dict[str, Any]:
+    """The columns of one training."""
+    configuration, result = record.configuration, record.result
+    return {
+        **{name: configuration["settings"][name] for name in ("learning_rate", *TRAINING)},
+        **{name: configuration[name] for name in ("trial", "seed")},
+        "fingerprint": record.data[:12],
+        **{name: result[name] for name in TRAINED},
+        "diverged": result["diverged"] is not None,
+    }
+
+
+def _made(record: Record) -> dict[str, str | None]:
+    """What made a training, as far as its record says."""
+    versions = record.made.get("versions", {}).items()
+    return {
+        "made_with": ", ".join(sorted(f"{name} {version}" for name, version in versions)) or None,
+        "made_on": record.made.get("device"),
+        "made_at": record.made.get("finished"),
+    }
+
+
+def _mixed(dataset: str, what: str) -> ValueError:
+    return ValueError(
+        f"the results of {dataset} are of more than one grid: {what}; take those of one,"
+        " as labelaudit results --grid FILE does"
+    )
+
+
+def _check_one_grid(frame: pd.DataFrame) -> None:
+    """Raise an error where settings differ by more than their mechanism and learning rate."""
+    compared = frame.reindex(columns=["dataset", "fingerprint", *TRAINING, "eta_recipe"])
+    if "seed" in frame:
+        compared["seed"] = frame["seed"] - frame["trial"]
+    # A batch holds at least one bag, so large bags have larger batches than their grid says.
+    compared["batch_size"] = compared["batch_size"].where(
+        compared["batch_size"] > frame["bag_size"]
+    )
+    for dataset, runs in compared.groupby("dataset"):
+        for name in runs:
+            # Without a recipe the advantage is not known yet: that is a partial grid, not another.
+            partial = name in ("eta_recipe", "batch_size")
+            values = runs[name].dropna() if partial else runs[name]
+            if values.nunique(dropna=False) > 1:
+                both = " and ".join(map(str, values.unique()[:2]))
+                raise _mixed(str(dataset), f"{name} is {both}")
+    repeated = frame.duplicated([*SETTING, "learning_rate", "trial"])
+    if repeated.any():
+        first = frame.loc[repeated.idxmax()]
+        raise ValueError(
+            f"trial {first['trial']} of {first['kind']} (bag_size {first['bag_size']}, epsilon"
+            f" {first['epsilon']:g}) at learning rate {first['learning_rate']:g} on"
+            f" {first['dataset']} is there more than once: give every run once"
+        )
+
+
+def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
+    """One row for each setting: the mean test AUC over trials at the chosen learning rate.
+
+    `learning_rate` is the one chosen, or the one chosen most often; `aucs` holds the trials', and
+    `no_model` counts those that diverged before they had a model, with AUC 0.5. `last_epoch` is
+    the fraction of these runs that kept the weights of the last epoch they were allowed, and
+    `trained_bags` the number of bags that were not held out. A table of more than one grid is an
+    error.
+
+    >>> import tempfile
+    >>> from labelaudit.learning.sweep import load, plan, run
+    >>> from labelaudit.learning.sweep.grid import Grid
+    >>> from labelaudit.learning.sweep.store import Store
+    >>> small = {"train_rows": 200, "training": {"epochs": 1}}
+    >>> grid = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3, 1e-2), trials=2, **small)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     frame = table(run(plan(grid, load("fair", grid), store), store))
+    >>> len(frame), select(frame)[["kind", "epsilon", "trials"]].to_numpy().tolist()
+    (4, [['RR', 1.0, 2]])
+    """
+    if by not in ("released", "test"):
+        raise ValueError(f"by must be 'released' or 'test', not {by!r}")
+    if frame.empty:
+        raise ValueError("there is no run to select from: the table is empty")
+    _check_one_grid(frame)
+    kept = [*TRAINING, "fingerprint", "eta", *MEASURES]
+    counted = frame.assign(auc=frame["auc"].fillna(NO_MODEL), no_model=frame["auc"].isna())
+    rows = []
+    for setting, runs in counted.groupby(SETTING, sort=False):
+        chosen = _chosen(runs, by).sort_values("trial")
+        aucs = chosen["auc"].to_numpy()
+        error = aucs.std(ddof=1) / math.sqrt(len(aucs)) if len(aucs) > 1 else math.nan
+        row = {
+            **dict(zip(SETTING, setting, strict=True)),
+            **{"learning_rate": chosen["learning_rate"].mode().iloc[0], "trials": len(aucs)},
+            **{"auc": aucs.mean(), "error": error, "no_model": int(chosen["no_model"].sum())},
+            "aucs": dict(zip(chosen["trial"], aucs, strict=True)),
+            "last_epoch": (chosen["best_epoch"] == chosen["epochs"]).mean(),
+            "trained_bags": _trained_bags(chosen.iloc[0]),
+        }
+        rows.append(row | chosen[kept].iloc[0].to_dict())
+    return pd.DataFrame(rows)
+
+
+def _trained_bags(run: pd.Series) -> float:
+    """The bags of a partition less those held out, of which there is at least one (`bags.draw`)."""
+    if pd.isna(run["bags"]) or not run["validation"]:
+        return float(run["bags"])
+    return float(run["bags"] - max(1, int(run["bags"] * run["validation"])))
+
+
+def _chosen(runs: pd.DataFrame, by: str) -> pd.DataFrame:
+    """One run for each trial.
+
+    A trial's choice is among the rates it has, the smallest if none has a loss. The best mean is
+    among the rates with the most trials: in half a grid one lucky trial is no mean.
+    """
+    if by == "released":
+        least = runs["validation_loss"].fillna(math.inf).groupby(runs["trial"]).idxmin()
+        return runs.loc[least]
+    means = runs.groupby("learning_rate")["auc"].agg(["mean", "size"])
+    best = means.loc[means["size"] == means["size"].max(), "mean"].idxmax()
+    return runs[runs["learning_rate"] == best]
 
 
 @dataclass(frozen=True)
@@ -43,29 +226,31 @@ class Difference:
     trials: int
 
 
-def paired(one: Mapping[int, float], other: Mapping[int, float], level: float = 0.95) -> Difference:
-    """The mean of one minus other over the trials they share, with Student's interval.
+def paired(
+    first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95
+) -> Difference:
+    """The mean of first minus second over the trials in common, with Student's interval.
 
-    Trials share initial weights, and mechanisms of one bag size their bags and shuffling too, so
-    differences vary less than their terms.
+    A trial has the same initial weights for both, and for mechanisms of one bag size the same bags
+    and shuffling, so differences vary less than their terms.
 
     >>> paired({0: 0.71, 1: 0.72, 2: 0.74}, {0: 0.70, 1: 0.70, 2: 0.71}).value.__round__(6)
     0.02
     """
-    shared = sorted(one.keys() & other.keys())
-    if len(shared) < 2:
+    common = sorted(first.keys() & second.keys())
+    if len(common) < 2:
         raise ValueError(
-            f"a paired comparison needs at least 2 trials in common, not {len(shared)}"
+            f"a paired comparison needs at least 2 trials in common, not {len(common)}"
         )
-    gaps = np.array([one[trial] - other[trial] for trial in shared])
+    gaps = np.array([first[trial] - second[trial] for trial in common])
     return difference(float(gaps.mean()), gaps.std(ddof=1) / math.sqrt(len(gaps)), len(gaps), level)
 
 
 def difference(value: float, error: float, trials: int, level: float = 0.95) -> Difference:
     """A difference with a standard error from so many trials.
 
-    >>> found = difference(0.02, error=0.005, trials=10)
-    >>> round(found.low, 4), round(found.high, 4), round(found.detectable, 4)
+    >>> gap = difference(0.02, error=0.005, trials=10)
+    >>> round(gap.low, 4), round(gap.high, 4), round(gap.detectable, 4)
     (0.0087, 0.0313, 0.0157)
     """
     reach = float(stats.t(trials - 1).ppf((1 + level) / 2)) * error
@@ -76,9 +261,9 @@ def difference(value: float, error: float, trials: int, level: float = 0.95) -> 
 def _noticed(trials: int, level: float) -> float:
     """How many standard errors a true difference needs to be seen four times in five.
 
-    The statistic then follows Student's non-central law. Its tail is an average of normal tails
-    over the estimated standard error, taken here at midpoints of equal probability: unlike the
-    library's law this also works for two trials, where quantiles are far out.
+    The statistic then has Student's non-central distribution. Its tail is an average of normal
+    tails over the estimated standard error, taken at midpoints of equal probability. Unlike scipy's
+    distribution, this also works for two trials, where quantiles are far out.
 
     >>> round(_noticed(3, 0.95), 2), round(_noticed(10, 0.95), 2)
     (5.65, 3.15)
@@ -112,15 +297,16 @@ def optimism(count: int) -> float:
 
 
 def pareto(advantage: Sequence[float], auc: Sequence[float]) -> NDArray[np.bool_]:
-    """Whether no other point has at most the advantage and at least the AUC, one of them strictly.
+    """Whether a point is on the Pareto front: no other is as good in both and better in one.
 
-    A point whose advantage or AUC is not known is not on the front, and keeps no other off it.
+    Less advantage and more AUC are better. A point whose advantage or AUC is not known is not on
+    the front, and keeps no other off it.
 
     >>> pareto([0.1, 0.2, 0.3, 0.3], [0.6, 0.5, 0.7, 0.65]).tolist()
     [True, False, True, False]
     """
     x, y = np.asarray(advantage, dtype=float), np.asarray(auc, dtype=float)
-    # Comparisons with NaN are false, so an unknown point beats nothing.
+    # Comparisons with NaN are false, so an unknown point is better than nothing.
     no_worse = (x[:, None] <= x) & (y[:, None] >= y)
     better = (x[:, None] < x) | (y[:, None] > y)
     known = np.isfinite(y) & ~np.isnan(x)
@@ -133,9 +319,9 @@ def against(curve: pd.DataFrame, points: pd.DataFrame, measure: str) -> pd.DataF
     The curve's AUC is interpolated between the two neighbouring settings, in the trials that they
     and the point have, linearly in the *logarithm* of the advantage: epsilon doubles from one
     setting to the next, and AUC rises by about as much each time. A point without such a trial,
-    beyond the curve's ends, or with an advantage of 0, infinite or not known is left out: nothing
-    there can be compared. Of settings of the curve with one and the same advantage, the one of the
-    largest epsilon counts.
+    beyond the curve's ends, or with an advantage of 0, infinite or not known is left out: it cannot
+    be compared. Of settings of the curve with the same advantage, that of the largest epsilon is
+    used.
 
     >>> import pandas as pd
     >>> columns = [*SETTING, "additive", "auc", "aucs"]
@@ -143,25 +329,24 @@ def against(curve: pd.DataFrame, points: pd.DataFrame, measure: str) -> pd.DataF
     >>> high = ("fair", "RR", 1, 4.0, 0.4, 0.8, {0: 0.8})
     >>> point = ("fair", "LLP", 4, float("inf"), 0.2, 0.75, {0: 0.75})
     >>> curve, points = (pd.DataFrame(rows, columns=columns) for rows in ([low, high], [point]))
-    >>> found = against(curve, points, "additive")
-    >>> found["difference"].round(6).tolist()
+    >>> against(curve, points, "additive")["difference"].round(6).tolist()
     [0.05]
     """
     known = curve[_has_logarithm(curve[measure])].sort_values([measure, "epsilon"])
     known = known.drop_duplicates(measure, keep="last")
-    places = np.log(known[measure].to_numpy(dtype=float))
+    grid = np.log(known[measure].to_numpy(dtype=float))
     rows = []
     for _, point in points[_has_logarithm(points[measure])].iterrows():
-        place = math.log(point[measure])
-        if not (len(known) and places[0] <= place <= places[-1]):
+        value = math.log(point[measure])
+        if not (len(known) and grid[0] <= value <= grid[-1]):
             continue
-        right = int(np.searchsorted(places, place))
+        right = int(np.searchsorted(grid, value))
         near = slice(max(right - 1, 0), right + 1)
-        beside = list(known["aucs"].iloc[near])
+        neighbours = list(known["aucs"].iloc[near])
         gaps = {
-            trial: auc - np.interp(place, places[near], [aucs[trial] for aucs in beside])
+            trial: auc - np.interp(value, grid[near], [aucs[trial] for aucs in neighbours])
             for trial, auc in point["aucs"].items()
-            if all(trial in aucs for aucs in beside)
+            if all(trial in aucs for aucs in neighbours)
         }
         if not gaps:
             continue
@@ -182,14 +367,14 @@ def by_trial(gaps: Sequence[Mapping[int, float]]) -> dict[int, float]:
     """
     if not gaps:
         raise ValueError("there are no differences to take the mean of")
-    shared = sorted(set.intersection(*map(set, gaps)))
-    return {trial: float(np.mean([one[trial] for one in gaps])) for trial in shared}
+    common = sorted(set.intersection(*map(set, gaps)))
+    return {trial: float(np.mean([gap[trial] for gap in gaps])) for trial in common}
 
 
 def together(gaps: Sequence[Mapping[int, float]], level: float = 0.95) -> Difference:
     """The mean of many differences, with an interval over trials.
 
-    Differences within a trial lean on one another, so they are averaged before they are compared.
+    Differences within a trial depend on one another, so they are averaged before the comparison.
 
     >>> together([{0: 0.1, 1: 0.2}, {0: 0.3, 1: 0.2}]).value
     0.2
@@ -198,48 +383,54 @@ def together(gaps: Sequence[Mapping[int, float]], level: float = 0.95) -> Differ
     return paired(means, dict.fromkeys(means, 0.0), level)
 
 
-def verdict(claim: str, means: Mapping[int, float]) -> str:
-    """Hold the differences of trials against a claim: that they are "lower" than 0, or "alike".
+def claim_result(claim: str, means: Mapping[int, float]) -> str:
+    """Compare the differences of trials with a claim: that they are "lower" than 0, or "similar".
 
-    Reproduced: Student's 95% interval lies on the claim's side, that is below 0, or within `ALIKE`
-    of it. Differs: it lies wholly on the other side. Reproduced in shape: the interval decides
-    nothing, but every single trial goes the claim's way. Not testable here: all else, and fewer
-    than two trials.
+    Reproduced: Student's 95% interval lies on the claim's side, that is below 0, or within
+    `SIMILAR` of it. Differs: it lies wholly on the other side. Reproduced in shape: the interval
+    does not decide, but every single trial is on the claim's side. Not testable here: everything
+    else, and fewer than two trials.
 
-    >>> verdict("lower", {0: -0.03, 1: -0.03, 2: -0.02}), verdict("lower", {0: -0.05, 1: -0.01})
-    ('reproduced', 'reproduced in shape')
+    >>> claim_result("lower", {0: -0.03, 1: -0.03, 2: -0.02})
+    'reproduced'
+    >>> claim_result("lower", {0: -0.05, 1: -0.01})
+    'reproduced in shape'
     """
-    if claim not in ("lower", "alike"):
-        raise ValueError(f"claim must be 'lower' or 'alike', not {claim!r}")
-    least, most = (-math.inf, 0.0) if claim == "lower" else (-ALIKE, ALIKE)
+    if claim not in ("lower", "similar"):
+        raise ValueError(f"claim must be 'lower' or 'similar', not {claim!r}")
+    reproduced, in_shape, differs, not_testable = CLAIM_RESULTS
     if len(means) < 2:
-        return VERDICTS[3]
-    found = paired(means, dict.fromkeys(means, 0.0))
-    if least < found.low and found.high < most:
-        return VERDICTS[0]
-    if found.high < least or found.low > most:
-        return VERDICTS[2]
-    return VERDICTS[1] if all(least < one < most for one in means.values()) else VERDICTS[3]
+        return not_testable
+    least, most = (-math.inf, 0.0) if claim == "lower" else (-SIMILAR, SIMILAR)
+    interval = paired(means, dict.fromkeys(means, 0.0))
+    if least < interval.low and interval.high < most:
+        return reproduced
+    if interval.high < least or interval.low > most:
+        return differs
+    return in_shape if all(least < mean < most for mean in means.values()) else not_testable
 
 
 def cost(frame: pd.DataFrame, measure: str, limit: float, clean: float) -> dict[str, Any] | None:
     """The best setting whose advantage is at most `limit`, and the AUC it loses to clean labels.
 
-    The best of many flatters: its AUC is the largest of `among` that are known with an error, so
-    `loss` is on average too small. `optimism` is by how much if all of them were equally good,
-    about the most it can be; a fair number needs new trials of the setting that was chosen.
+    The best of many is optimistic: its AUC is the largest of `among` that are known with an error,
+    so `loss` is on average too small. `optimism` is by how much if all of them were equally good,
+    which is about the most. An unbiased number needs new trials of the chosen setting.
 
     >>> import pandas as pd
     >>> rows = [("fair", "RR", 1, 1.0, 0.1, 0.6, 0.01), ("fair", "RR", 1, 4.0, 0.2, 0.75, 0.01)]
     >>> frame = pd.DataFrame(rows, columns=[*SETTING, "additive", "auc", "error"])
-    >>> found = cost(frame, "additive", limit=0.25, clean=0.8)
-    >>> found["epsilon"], round(float(found["loss"]), 6), found["among"]
+    >>> best = cost(frame, "additive", limit=0.25, clean=0.8)
+    >>> best["epsilon"], round(float(best["loss"]), 6), best["among"]
     (4.0, 0.05, 2)
     """
     allowed = frame[(frame[measure] <= limit) & frame["auc"].notna()]
     if allowed.empty:
         return None
     best = allowed.loc[allowed["auc"].idxmax()]
-    found = best[[*SETTING, measure, "auc", "error"]].to_dict()
-    flattery = optimism(len(allowed)) * best["error"]
-    return {**found, "loss": clean - best["auc"], "among": len(allowed), "optimism": flattery}
+    return {
+        **best[[*SETTING, measure, "auc", "error"]].to_dict(),
+        "loss": clean - best["auc"],
+        "among": len(allowed),
+        "optimism": optimism(len(allowed)) * best["error"],
+    }

@@ -1,17 +1,62 @@
-"""Where the runs of a sweep take place: processes of this machine, or a Dask cluster."""
+"""Where the runs of a sweep take place: this process, processes of this machine, a Dask cluster.
+
+All three are executors of `concurrent.futures`, so a sweep has one code path. An executor of
+another library serves too, as `Engine(executor, workers)`.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
+import signal
 import sys
+import tempfile
 import threading
-import time
-from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from labelaudit.checks import Floats
 from labelaudit.command_line import CommandError
+
+# What numerical libraries read when they are loaded.
+THREADS = (
+    *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
+    *("VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS"),
+)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An executor, how many runs it does at once, and how an array reaches all of its workers.
+
+    `share` turns an array into what is sent with each run: the array itself, something that the
+    executor replaces by it, or the path of an .npy file that `shared` reads.
+    """
+
+    executor: Executor
+    workers: int = 1
+    share: Callable[[Floats], Any] = lambda values: values
+
+
+class _ThisProcess(Executor):
+    """Runs a call when it is submitted; an interruption ends the caller at once."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def sequential() -> Engine:
+    """One run after another in this process."""
+    return Engine(_ThisProcess())
 
 
 def cores() -> int:
@@ -20,10 +65,10 @@ def cores() -> int:
 
 
 def default_workers() -> int:
-    """How many local processes: one for each core, but one alone where there is a GPU.
+    """How many local processes: one for each core, but only one where there is a GPU.
 
-    Every training takes the first GPU it sees. Several are for as many shards, each started with
-    a `CUDA_VISIBLE_DEVICES` of its own.
+    Every training takes the first GPU it sees. To use several, start as many shards, each with a
+    `CUDA_VISIBLE_DEVICES` of its own.
     """
     import torch
 
@@ -31,39 +76,64 @@ def default_workers() -> int:
 
 
 @contextlib.contextmanager
-def local(workers: int | None = None) -> Iterator[int]:
-    """Processes on this machine, `default_workers` unless told; they share the cores' threads.
+def local(workers: int | None = None) -> Iterator[Engine]:
+    """Processes on this machine, `default_workers` of them by default; one runs in this process.
 
-    >>> with local(workers=2) as processes:
-    ...     processes
+    The cores' threads are divided among them. They end at once when this block is left by an
+    error, or when this process dies. A script that uses them needs the usual
+    `if __name__ == "__main__":`, for every process imports it.
+
+    >>> with local(workers=1) as engine:
+    ...     engine.executor.submit(max, 1, 2).result()
     2
     """
-    import joblib
-
     count = workers or default_workers()
-    threads = max(1, cores() // count)
-    with joblib.parallel_config(
-        "loky", n_jobs=count, inner_max_num_threads=threads, initializer=_leave_with_parent
-    ):
-        yield count
+    if count == 1:
+        yield sequential()
+        return
+    # No worker inherits the writing end, so its end of the pipe closes when this process dies.
+    context = multiprocessing.get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    executor = ProcessPoolExecutor(
+        count, context, _start_worker, (reader, max(1, cores() // count))
+    )
+    with tempfile.TemporaryDirectory() as folder, reader, writer:
+
+        def share(values: Floats) -> Path:
+            number, path = tempfile.mkstemp(".npy", dir=folder)
+            with open(number, "wb") as file:
+                np.save(file, values)
+            return Path(path)
+
+        try:
+            yield Engine(executor, count, share)
+        except BaseException:
+            writer.close()
+            raise
+        finally:
+            executor.shutdown(cancel_futures=True)
 
 
-def _leave_with_parent() -> None:
-    """End this worker when the sweep is killed: it would otherwise wait for work for minutes."""
-    parent = os.getppid()
+def _start_worker(pipe: Connection, threads: int) -> None:
+    """Limit the threads of a local worker, and end it when the other end of the pipe closes."""
+    from threadpoolctl import threadpool_limits
+
+    os.environ.update(dict.fromkeys(THREADS, str(threads)))
+    threadpool_limits(threads)  # of the libraries that are loaded already
+    # Ctrl-C reaches all processes of a terminal; the sweep itself decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(1)
+        with contextlib.suppress(EOFError, OSError):
+            pipe.recv()
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager
-def dask(address: str, timeout: float = 10) -> Iterator[int]:
+def dask(address: str, timeout: float = 10) -> Iterator[Engine]:
     """An existing Dask cluster. A run whose worker dies is given to another one."""
-    import joblib
     from distributed import Client
 
     try:
@@ -73,40 +143,19 @@ def dask(address: str, timeout: float = 10) -> Iterator[int]:
             f"no Dask scheduler answers at {address} ({error}); nothing was run"
         ) from None
     with client:
-        count = sum(client.nthreads().values())
-        with joblib.parallel_config(_telling_backend(client), n_jobs=-1):
-            yield count
+        count = max(1, sum(client.nthreads().values()))
+        # A run is not a pure function to Dask: a result of an earlier sweep is not taken.
+        executor = client.get_executor(pure=False)
+        yield Engine(executor, count, lambda values: client.scatter(values, broadcast=True))
 
 
-def _telling_backend(client: Any) -> Any:
-    """joblib's backend for Dask, which also tells when a run has failed for good.
-
-    joblib's own passes on results alone: after a run that killed every worker it was given to, a
-    sweep would wait for it for ever.
-    """
-    from joblib._dask import DaskDistributedBackend
-
-    class Telling(DaskDistributedBackend):  # type: ignore[misc]
-        def submit(self, func: Any, callback: Any = None) -> Any:
-            future = super().submit(func, callback)
-
-            def tell(done: Any) -> None:
-                if (error := done.exception()) is not None and callback is not None:
-                    callback(error)
-
-            future.add_done_callback(tell)
-            return future
-
-        def retrieve_result_callback(self, out: Any) -> Any:
-            if isinstance(out, BaseException):
-                raise out
-            return super().retrieve_result_callback(out)
-
-    return Telling(client=client)
+def shared(sent: Any) -> Any:
+    """What a worker uses of what `Engine.share` made: a file is read where it is needed."""
+    return np.load(sent, mmap_mode="r") if isinstance(sent, Path) else sent
 
 
 def deaths() -> tuple[type[BaseException], ...]:
-    """What joblib raises when workers are gone: a local one, or one after another on Dask."""
+    """The errors that say that workers died: a local one, or several in turn on Dask."""
     if "distributed" not in sys.modules:
         return (BrokenExecutor,)
     from distributed import KilledWorker

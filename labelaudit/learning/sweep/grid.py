@@ -1,6 +1,6 @@
-"""Which runs a sweep consists of: mechanisms, learning rates and trials, from a scale or a file.
+"""Which runs a sweep consists of: mechanisms, learning rates and trials, often from a file.
 
-A grid file is YAML, and what it leaves out is as in the scale `laptop`:
+A grid file is YAML. It must name mechanisms; every other entry has the default of `Grid`:
 
     seed: 2023
     trials: 3
@@ -20,7 +20,7 @@ A grid file is YAML, and what it leaves out is as in the scale `laptop`:
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -28,23 +28,16 @@ from typing import Any
 from labelaudit import checks
 from labelaudit.command_line import CommandError
 from labelaudit.datasets import NAMES
-from labelaudit.mechanisms import (
-    GeometricProportions,
-    LabelProportions,
-    LaplaceProportions,
-    Mechanism,
-    RandomizedResponse,
-)
+from labelaudit.mechanisms import KINDS, Mechanism
 
-# The parameters that name a mechanism of each kind; `clean` trains on the labels themselves.
-KINDS: dict[str, tuple[type[Mechanism] | None, tuple[str, ...]]] = {
-    "clean": (None, ()),
-    "RR": (RandomizedResponse, ("epsilon",)),
-    "LLP": (LabelProportions, ("bag_size",)),
-    "LLP+Lap": (LaplaceProportions, ("bag_size", "epsilon")),
-    "LLP+Geom": (GeometricProportions, ("bag_size", "epsilon")),
+# Training on the labels themselves, through no mechanism.
+CLEAN = "clean"
+# The kinds that a grid can name: those whose parameters are numbers.
+TRAINABLE = {
+    name: kind
+    for name, kind in KINDS.items()
+    if kind.parameters and set(kind.parameters) <= {"bag_size", "epsilon"}
 }
-
 # How the network that estimates eta differs from the trainings: an audit needs a good one, however
 # short the trainings are. Twelve epochs are the most; it stops when its validation loss does.
 ETA = {"learning_rate": 1e-3, "batch_size": 256, "epochs": 12}
@@ -58,19 +51,19 @@ class GridError(CommandError):
 class Grid:
     """Every mechanism with every learning rate, in every trial.
 
-    Trial t has the seed `seed + t` whatever the mechanism: initial weights are then the same, and
-    for mechanisms of one bag size bags and shuffling too, so mechanisms can be compared trial by
-    trial; and all learning rates of a trial see one and the same release. Other bag sizes make
-    other bags, and a pair of them shares less of its noise.
+    Trial t has the seed `seed + t` whatever the mechanism. So initial weights are the same, and for
+    mechanisms of one bag size bags and shuffling too: mechanisms can be compared trial by trial.
+    All learning rates of a trial see the same release. Other bag sizes make other bags, and a pair
+    of them has less of its noise in common. `train_rows` None takes all rows.
 
     >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3, 5e-3), trials=2)
     >>> len(grid), next(grid.each())
     (8, {'kind': 'RR', 'epsilon': 1.0})
     """
 
-    mechanisms: Mapping[str, Mapping[str, list[Any]]]
-    learning_rates: tuple[float, ...]
-    trials: int
+    mechanisms: Mapping[str, Mapping[str, list[Any]]] = field(default_factory=dict)
+    learning_rates: tuple[float, ...] = (1e-3, 5e-3)
+    trials: int = 3
     seed: int = 2023
     train_rows: int | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +71,7 @@ class Grid:
     datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse anything that could not be run, before anything is."""
+        """Check all that can be checked without the data."""
         try:
             for name in ("mechanisms", "training", "eta", "datasets"):
                 _mapping(getattr(self, name), name)
@@ -96,12 +89,12 @@ class Grid:
             if self.train_rows is not None:
                 checks.whole_number(self.train_rows, "train_rows")
             object.__setattr__(self, "learning_rates", tuple(dict.fromkeys(rates)))
-            if not list(self.each()):
-                raise ValueError("mechanisms names none")
             for name in self.datasets:
                 if name not in NAMES:
                     raise ValueError(unknown({name}, set(NAMES), "datasets"))
                 self.for_data(name)
+            if not list(self.each()):
+                raise ValueError("mechanisms names none, and there is no default")
         except (ValueError, TypeError) as error:
             raise GridError(f"the grid cannot be run: {error}") from None
 
@@ -113,10 +106,10 @@ class Grid:
         """Every mechanism as its plain description, once."""
         seen = set()
         for kind, parameters in self.mechanisms.items():
-            for one in _described(kind, parameters):
-                if (name := tuple(one.items())) not in seen:
+            for description in _descriptions(kind, parameters):
+                if (name := tuple(description.items())) not in seen:
                     seen.add(name)
-                    yield one
+                    yield description
 
     def for_data(self, name: str) -> Grid:
         """The grid as it is for one data set."""
@@ -149,58 +142,56 @@ def read_grid(path: str | Path) -> Grid:
     import yaml
 
     try:
-        held = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise GridError(f"cannot read the grid {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise GridError(f"the grid {path} is not YAML: {_in_one_line(error)}") from None
-    if not isinstance(held, dict):
-        raise GridError(f"the grid {path} must be a mapping such as trials: 3, not {held!r}")
-    if strange := held.keys() - _FIELDS:
+    if not isinstance(content, dict):
+        raise GridError(f"the grid {path} must be a mapping such as trials: 3, not {content!r}")
+    if strange := content.keys() - _FIELDS:
         raise GridError(unknown(strange, _FIELDS, str(path)))
-    return replace(SCALES["laptop"], **held)
+    return Grid(**content)
 
 
 def _in_one_line(error: Exception) -> str:
-    """What is wrong with a text; of YAML, which prints the place over several lines, in one."""
+    """What is wrong with a text, in one line; YAML's own message has several."""
     mark = getattr(error, "problem_mark", None)
     if mark is None:
         return str(error).splitlines()[0]
     return f"{getattr(error, 'problem', error)}, line {mark.line + 1}, column {mark.column + 1}"
 
 
-def mechanism(described: Mapping[str, Any]) -> Mechanism | None:
+def mechanism(description: Mapping[str, Any]) -> Mechanism | None:
     """The mechanism of a description, or None for clean labels.
 
     >>> mechanism({"kind": "LLP+Geom", "bag_size": 2, "epsilon": 1.0})
     GeometricProportions(bag_size=2, epsilon=1.0)
     """
-    parameters = dict(described)
-    make, _ = KINDS[parameters.pop("kind")]
-    return None if make is None else make(**parameters)
+    parameters = dict(description)
+    kind = parameters.pop("kind")
+    return None if kind == CLEAN else TRAINABLE[kind].make(**parameters)
 
 
-def _described(kind: str, parameters: Any) -> Iterator[dict[str, Any]]:
-    """Descriptions of every combination of a kind's parameters, each of them tried out."""
-    if kind not in KINDS:
-        raise ValueError(f"mechanism {kind!r} is unknown; there are {', '.join(KINDS)}")
-    make, names = KINDS[kind]
-    given = {} if parameters is None else parameters
-    if not isinstance(given, Mapping) or set(given) != set(names):
+def _descriptions(kind: str, parameters: Any) -> Iterator[dict[str, Any]]:
+    """Every combination of a kind's parameters; each mechanism is made once, which checks it."""
+    if kind != CLEAN and kind not in TRAINABLE:
+        known = ", ".join([CLEAN, *TRAINABLE])
+        raise ValueError(f"mechanism {kind!r} is unknown; there are {known}")
+    names = () if kind == CLEAN else TRAINABLE[kind].parameters
+    lists = {} if parameters is None else parameters
+    if not isinstance(lists, Mapping) or set(lists) != set(names):
         wanted = ", ".join(f"{name}: [...]" for name in names)
         raise ValueError(f"mechanism {kind} takes {{{wanted}}}, not {parameters!r}")
-    lists = [_numbers(given[name], f"{kind} {name}") for name in names]
-    for values in itertools.product(*lists):
-        one = dict(zip(names, values, strict=True))
-        if make is not None:
-            try:
-                made = make(**one)
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"mechanism {kind}: {error}") from None
-            if made.epsilon == 0:
-                raise ValueError(f"mechanism {kind}: at epsilon 0 there is nothing to learn from")
-            one = {name: getattr(made, name) for name in names}
-        yield {"kind": kind, **one}
+    numbers = [_numbers(lists[name], f"{kind} {name}") for name in names]
+    for values in itertools.product(*numbers):
+        try:
+            made = mechanism({"kind": kind, **dict(zip(names, values, strict=True))})
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"mechanism {kind}: {error}") from None
+        if made is not None and made.epsilon == 0:
+            raise ValueError(f"mechanism {kind}: at epsilon 0 there is nothing to learn from")
+        yield {"kind": kind, **{name: getattr(made, name) for name in names}}
 
 
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
@@ -210,7 +201,7 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
 
 
 def _numbers(values: Any, name: str) -> list[Any]:
-    """A list of numbers; YAML reads 1e-4 as text, which is forgiven."""
+    """A list of numbers; YAML reads 1e-4 as text, which is accepted."""
     if not isinstance(values, (list, tuple)) or not values:
         raise ValueError(f"{name} must be a list of numbers, not {values!r}")
     return [_number(value) for value in values]
@@ -223,46 +214,6 @@ def _number(value: Any) -> Any:
         return value
 
 
-def unknown(names: set[str], allowed: set[str], where: str) -> str:
-    """What to say of names that mean nothing."""
+def unknown(names: Iterable[str], allowed: set[str], where: str) -> str:
+    """The message about names that mean nothing."""
     return f"{where}: {min(map(str, names))!r} is unknown; there are {', '.join(sorted(allowed))}"
-
-
-def _all_kinds(
-    epsilons: list[float], bag_sizes: list[int], pairs: tuple[list[float], list[int]]
-) -> dict[str, dict[str, list[Any]]]:
-    both: dict[str, list[Any]] = {"epsilon": pairs[0], "bag_size": pairs[1]}
-    own: dict[str, dict[str, list[Any]]] = {
-        "RR": {"epsilon": epsilons},
-        "LLP": {"bag_size": bag_sizes},
-    }
-    return {"clean": {}, **own, "LLP+Lap": both, "LLP+Geom": both}
-
-
-EPSILONS = [2.0**power for power in range(-4, 6)]
-BAG_SIZES = [2**power for power in range(10)]
-# What chapter 12 runs at each scale; `paper` takes all rows there are.
-# The paper's grid (appendix C), as printed: its list of learning rates seems to have lost 5e-5.
-# It gives no batch size, number of epochs or stopping rule; those here are the book's own.
-SCALES = {
-    "smoke": Grid(
-        mechanisms=_all_kinds([0.5, 4.0], [1, 4], pairs=([1.0, 4.0], [2])),
-        learning_rates=(1e-3,),
-        trials=2,
-        train_rows=600,
-        training={"epochs": 1, "batch_size": 256},
-    ),
-    "laptop": Grid(
-        mechanisms=_all_kinds(EPSILONS[2:8], BAG_SIZES[:5], pairs=([0.5, 1.0, 4.0], [2, 8])),
-        learning_rates=(1e-3, 5e-3),
-        trials=3,
-        train_rows=16_000,
-        training={"epochs": 2, "batch_size": 256},
-    ),
-    "paper": Grid(
-        mechanisms=_all_kinds(EPSILONS, BAG_SIZES, pairs=(EPSILONS, BAG_SIZES)),
-        learning_rates=(1e-6, 5e-6, 1e-5, 1e-4, 5e-4, 1e-3, 5e-3, 1e-2),
-        trials=10,
-        training={"epochs": 20, "batch_size": 1024},
-    ),
-}

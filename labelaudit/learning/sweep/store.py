@@ -1,8 +1,8 @@
 """Results that are found by what made them: one small file per run, written in one step.
 
 A result's name is the sha256 of its configuration, the fingerprint of its data and `SCHEMA`, so a
-changed configuration, data set or schema never finds an old result; a test holds one training to
-known numbers, and reminds whoever changes what is computed to raise `SCHEMA`. A file appears
+changed configuration, data set or schema never finds an old result. A test compares one training
+with known numbers, and reminds whoever changes what is computed to raise `SCHEMA`. A file appears
 complete or not at all; any number of sweeps may write to one folder, on a shared file system too,
 and two stores are merged by copying one into the other. A folder looks like this::
 
@@ -13,17 +13,15 @@ and two stores are merged by copying one into the other. A folder looks like thi
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import socket
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from labelaudit.command_line import CommandError
+from labelaudit.files import canonical, digest, file_digest, write_atomically
 
 # Raise it whenever the same configuration would give another result, or a record has a new layout.
 SCHEMA = 1
@@ -39,23 +37,13 @@ class Damaged(StoreError):
     """A result file that is not, byte for byte, what was written."""
 
 
-def canonical(value: Any) -> str:
-    """JSON that does not depend on the order of keys; not-a-number and infinity are kept.
-
-    >>> canonical({"b": 1.0, "a": [True, None]})
-    '{"a":[true,null],"b":1.0}'
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
 def key(configuration: Mapping[str, Any], data: str, schema: int = SCHEMA) -> str:
     """The name of a result: a digest of the configuration, the data's fingerprint, the schema.
 
     >>> key({"seed": 1}, "abc")[:8], key({"seed": 2}, "abc")[:8]
     ('cdce0b5d', '48ce15e4')
     """
-    made_by = {"configuration": configuration, "data": data, "schema": schema}
-    return hashlib.sha256(canonical(made_by).encode()).hexdigest()
+    return digest({"configuration": configuration, "data": data, "schema": schema})
 
 
 @dataclass(frozen=True)
@@ -90,7 +78,7 @@ class Store:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        """Refuse a folder whose results were written by a newer version of this package."""
+        """Raise an error where a newer version of this package has written the results."""
         self.folder = Path(folder)
         self._marker = self.folder / "store.json"
         try:
@@ -99,7 +87,7 @@ class Store:
             return
         except (ValueError, KeyError, TypeError):
             raise StoreError(f"{self._marker} is damaged; remove it, results are kept") from None
-        _refuse_newer(schema, self.folder)
+        _check_schema(schema, self.folder)
 
     def path(self, name: str) -> Path:
         """Where the result of that key is, or would be."""
@@ -125,21 +113,21 @@ class Store:
         except UnicodeDecodeError:
             raise _damaged(path, "is not text") from None
         try:
-            held = json.loads(text)
-            digest = held.pop("sha256")
-            schema = held["schema"]
+            content = json.loads(text)
+            checksum = content.pop("sha256")
+            schema = content["schema"]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise _damaged(path, "is cut short or no result") from None
-        _refuse_newer(schema, path)
-        if digest != hashlib.sha256(canonical(held).encode()).hexdigest():
+        _check_schema(schema, path)
+        if checksum != digest(content):
             raise _damaged(path, "does not match its checksum")
-        record = Record(**held)
+        record = Record(**content)
         if record.key != name:
             raise _damaged(path, f"holds the result {record.key[:12]}")
         return record
 
     def claim(self) -> None:
-        """Make the folder, so that one that cannot be written to is refused before any work."""
+        """Create the folder: one that cannot be written to is an error before any work."""
         if not self._marker.exists():
             self._put(self._marker, canonical({"schema": SCHEMA}))
 
@@ -147,16 +135,9 @@ class Store:
         """Keep a record and give its key. An earlier result of the same key stays as it is."""
         name = record.key
         if name not in self:
-            held = {
-                "configuration": record.configuration,
-                "data": record.data,
-                "result": record.result,
-                "made": record.made,
-                "schema": record.schema,
-            }
-            held["sha256"] = hashlib.sha256(canonical(held).encode()).hexdigest()
+            content = vars(record)
             self.claim()
-            self._put(self.path(name), canonical(held))
+            self._put(self.path(name), canonical({**content, "sha256": digest(content)}))
         return name
 
     def set_aside(self, name: str) -> Path | None:
@@ -170,26 +151,15 @@ class Store:
             self.read(name)
         except Damaged:
             with contextlib.suppress(FileNotFoundError):
-                digest = hashlib.sha256(path.read_bytes()).hexdigest()
-                aside = path.with_suffix(f".{digest[:12]}.damaged")
+                aside = path.with_suffix(f".{file_digest(path)[:12]}.damaged")
                 os.replace(path, aside)
                 return aside
         return None
 
     def _put(self, path: Path, text: str) -> None:
-        """Write beside, then rename: a reader, or a crash, sees all of the file or none of it."""
-        writer = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
-        temporary = path.with_name(f".{path.name}.{writer}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with open(temporary, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
+            write_atomically(path, text + "\n")
         except OSError as error:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
             raise StoreError(
                 f"cannot write to {self.folder} ({error.strerror or error}); every result stored so"
                 " far is safe, and the same command goes on from there"
@@ -211,12 +181,12 @@ def verify(store: Store) -> tuple[int, list[str]]:
         try:
             store.read(name)
             sound += 1
-        except StoreError as refusal:
-            wrong.append(str(refusal))
+        except StoreError as error:
+            wrong.append(str(error))
     return sound, wrong
 
 
-def _refuse_newer(schema: Any, where: Path) -> None:
+def _check_schema(schema: Any, where: Path) -> None:
     if not isinstance(schema, int) or schema > SCHEMA:
         raise StoreError(
             f"{where} was written by a newer version of labelaudit (schema {schema}, this one reads"

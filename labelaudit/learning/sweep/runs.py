@@ -1,0 +1,363 @@
+"""A sweep: a grid's runs are compared with the store, and those it lacks are done and stored.
+
+The process that sweeps hands out runs and writes their results. A worker only trains, so it needs
+the data but not the store.
+"""
+
+from __future__ import annotations
+
+import itertools
+import platform
+import random
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import asdict, dataclass
+from functools import lru_cache, partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from labelaudit import datasets
+from labelaudit.checks import Floats
+from labelaudit.command_line import CommandError
+from labelaudit.datasets import Dataset
+from labelaudit.learning.sweep import grid as grids
+from labelaudit.learning.sweep.engines import Engine, deaths, sequential, shared
+from labelaudit.learning.sweep.grid import Grid, GridError
+from labelaudit.learning.sweep.store import Damaged, Record, Store, key
+
+Configuration = dict[str, Any]
+Work = Callable[..., dict[str, Any]]
+
+# Seconds for a row and an epoch on one core of a laptop, used while the store has no runs.
+GUESSED_SECONDS = 3e-5
+VERSIONS = ("labelaudit", "numpy", "torch")
+MEASURED = (
+    *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run"),
+    *("dropped", "diverged", "seconds", "curve"),
+)
+
+
+class SweepFailed(CommandError):
+    """Some runs failed or the workers are gone; what was finished is stored."""
+
+    status = 1
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a sweep has to do: its runs by key, the records there are, the damaged files."""
+
+    data: Dataset
+    train_rows: int | None
+    runs: dict[str, Configuration]
+    done: dict[str, Record]
+    damaged: tuple[Path, ...] = ()
+
+    @property
+    def to_do(self) -> list[str]:
+        """Keys of the runs without a result."""
+        return [name for name in self.runs if name not in self.done]
+
+    def seconds(self) -> tuple[float, str]:
+        """CPU-seconds of what is to do, and where the estimate comes from."""
+        rows = len(self.data.train)
+        todo = [_epochs(self.runs[name]) * rows for name in self.to_do]
+        known = [record for record in self.done.values() if record.result.get("cpu_seconds")]
+        if not known:
+            return GUESSED_SECONDS * sum(todo), "a guess: no run of this grid is in the store"
+        work = sum(_epochs(record.configuration) * rows for record in known)
+        rate = sum(record.result["cpu_seconds"] for record in known) / work
+        return rate * sum(todo), f"from {len(known):,} runs in the store"
+
+
+def load(name: str, grid: Grid) -> Dataset:
+    """The data set that a grid is run on, with as many training rows as it says."""
+    return datasets.load(name, train_rows=grid.for_data(name).train_rows)
+
+
+def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1)) -> Schedule:
+    """Compare a grid with the store, and change nothing in it. Damaged results are planned again.
+
+    `shard` (i, n) is the i-th of n parts, equal in size whatever has been done already.
+
+    >>> from labelaudit.learning.sweep.grid import Grid
+    >>> from labelaudit.learning.sweep.store import Store
+    >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3,), trials=3)
+    >>> schedule = plan(grid, load("fair", grid), Store("nothing-here-yet"))
+    >>> len(schedule.runs), len(schedule.to_do)
+    (6, 6)
+    """
+    own = grid.for_data(data.name)
+    part, parts = shard
+    keyed = {key(each, data.fingerprint): each for each in configurations(own, data)}
+    runs = {name: keyed[name] for name in sorted(keyed)[part - 1 :: parts]}
+    return scheduled(runs, data, own.train_rows, store)
+
+
+def scheduled(
+    runs: dict[str, Configuration], data: Dataset, train_rows: int | None, store: Store
+) -> Schedule:
+    """The schedule of these runs: those in the store, those to do, those with a damaged file."""
+    done, damaged = {}, []
+    for name in runs:
+        try:
+            record = store.read(name)
+        except Damaged:
+            damaged.append(store.path(name))
+        else:
+            if record is not None:
+                done[name] = record
+    return Schedule(data, train_rows, runs, done, tuple(damaged))
+
+
+def configurations(grid: Grid, data: Dataset) -> Iterator[Configuration]:
+    """Every run as plain JSON values: mechanism, all settings of the training, trial and seed.
+
+    A batch holds at least one bag, whatever the grid says.
+    """
+    rates = [settings_of(grid, data, learning_rate=rate) for rate in grid.learning_rates]
+    for mechanism in grid.each():
+        bag_size = mechanism.get("bag_size", 1)
+        _check_bags(bag_size, len(data.train), rates[0])
+        for settings in rates:
+            for trial in range(grid.trials):
+                yield {
+                    "task": "train",
+                    "dataset": data.name,
+                    "mechanism": mechanism,
+                    # The published run has bags of 512 in a grid of batches of 256.
+                    "settings": {**settings, "batch_size": max(settings["batch_size"], bag_size)},
+                    "trial": trial,
+                    "seed": grid.seed + trial,
+                }
+
+
+def _check_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) -> None:
+    """Raise an error where there are too few bags to train on some and hold out others."""
+    if bag_size > rows:
+        raise GridError(
+            f"bag_size must be at most the number of training rows, {rows:,}, not {bag_size}"
+        )
+    if settings["validation"] and rows // bag_size < 2:
+        raise GridError(
+            f"bag_size {bag_size} leaves too few bags: {rows:,} training rows make one,"
+            " and one more is needed for validation"
+        )
+
+
+def settings_of(grid: Grid, data: Dataset, part: str = "training", **others: Any) -> dict[str, Any]:
+    """Every setting of a training, also those that the grid does not mention.
+
+    The model is the paper's for Higgs and KDD12 and for their stand-ins, a small one for a table.
+    `part` is the entry of the grid that an error message names.
+    """
+    from labelaudit.learning.training import TrainingSettings
+
+    models = {"higgs": "higgs", "kdd12": "kdd12"}
+    model = models.get(data.name.removesuffix("-like"), "small")
+    chosen = {"model": model, "buckets": data.buckets, **grid.training, **others}
+    known = set(TrainingSettings.__dataclass_fields__)
+    if strange := chosen.keys() - known:
+        raise GridError(grids.unknown(strange, known, f"the grid's {part}"))
+    try:
+        return asdict(TrainingSettings(**chosen))
+    except (TypeError, ValueError) as error:
+        raise GridError(f"the grid's {part} cannot be run: {error}") from None
+
+
+def _epochs(configuration: Mapping[str, Any]) -> int:
+    return configuration.get("settings", {}).get("epochs", 1)
+
+
+def train_once(
+    data: Dataset, configuration: Configuration, *, checkpoints: Path | None = None
+) -> dict[str, Any]:
+    """One training, as the store keeps it; with a folder of `checkpoints` it survives a kill."""
+    from labelaudit.learning.training import TrainingSettings, train
+
+    started = time.process_time()
+    checkpoint = None
+    if checkpoints is not None:
+        checkpoint = checkpoints / f"{key(configuration, data.fingerprint)}.pt"
+    with warnings.catch_warnings():
+        # That a run diverged is part of its result.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        outcome = train(
+            data.train,
+            grids.mechanism(configuration["mechanism"]),
+            TrainingSettings(**configuration["settings"]),
+            seed=configuration["seed"],
+            test=data.test,
+            checkpoint=checkpoint,
+        )
+    measured = {name: getattr(outcome, name) for name in MEASURED}
+    return measured | {"cpu_seconds": time.process_time() - started}
+
+
+def run(
+    schedule: Schedule,
+    store: Store,
+    *,
+    work: Work = train_once,
+    values: Floats | None = None,
+    engine: Engine | None = None,
+    checkpoints: Path | None = None,
+    progress: bool = False,
+) -> list[Record]:
+    """Do what is to do, store each result as it comes, and return all records of the schedule.
+
+    `work` takes the data set, which each worker loads, and a configuration; or, in place of the
+    data set, the array `values`, which is sent to the workers.
+
+    The order is random. So the time left is estimated from runs like those to come, half a grid
+    already shows all of it, and two sweeps on one store seldom do the same run at once. Without
+    an `engine` the runs take place in this process, one after another. With a folder of
+    `checkpoints`, which all workers see, a training cut short continues where it was; its
+    checkpoint is removed once the result is stored.
+
+    >>> import tempfile
+    >>> from labelaudit.learning.sweep import load, plan
+    >>> from labelaudit.learning.sweep.grid import Grid
+    >>> from labelaudit.learning.sweep.store import Store
+    >>> small = {"train_rows": 200, "training": {"epochs": 1}}
+    >>> grid = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,), trials=2, **small)
+    >>> data = load("fair", grid)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     records = run(plan(grid, data, store), store)
+    ...     len(records), len(plan(grid, data, store).to_do)
+    (2, 0)
+    """
+    if checkpoints is not None:
+        work = partial(work, checkpoints=checkpoints)
+    for path in schedule.damaged:
+        store.set_aside(path.stem)
+    order = schedule.to_do
+    random.shuffle(order)
+    records, failed = dict(schedule.done), list[str]()
+    with _bar(len(schedule.runs), len(schedule.done), progress) as bar:
+        try:
+            for name, answer in _answers(
+                schedule, order, store, work, values, engine or sequential()
+            ):
+                if "error" in answer:
+                    failed.append(f"{_title(schedule.runs[name])}: {answer['error']}")
+                else:
+                    record = Record(schedule.runs[name], schedule.data.fingerprint, **answer)
+                    store.write(record)
+                    records[name] = record
+                    _remove_checkpoint(checkpoints, name)
+                bar.update()
+        except deaths() as error:
+            raise SweepFailed(
+                f"a worker process died ({_first_sentence(error)}); the {len(records):,} results"
+                f" there are, of {len(schedule.runs):,}, are safe; the same command goes on from"
+                " there"
+            ) from None
+    if failed:
+        raise SweepFailed(f"{len(failed):,} of {len(order):,} runs failed; {failed[0]}")
+    for name in schedule.runs.keys() - records.keys():
+        stored = store.read(name)
+        if stored is not None:
+            records[name] = stored
+    return [records[name] for name in schedule.runs if name in records]
+
+
+def _answers(
+    schedule: Schedule,
+    order: Iterable[str],
+    store: Store,
+    work: Work,
+    values: Floats | None,
+    engine: Engine,
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The workers' answers as they come; no more runs are handed out than keep all workers busy."""
+    data = schedule.data
+    source: Any = (data.name, schedule.train_rows, data.fingerprint)
+    if values is not None:
+        source = engine.share(values)
+    most = 2 * engine.workers if engine.workers > 1 else 1
+    # What another sweep on this store has finished meanwhile is not begun.
+    names = (name for name in order if name not in store)
+    pending: set[Future[Any]] = set()
+    try:
+        while True:
+            for name in itertools.islice(names, most - len(pending)):
+                run = schedule.runs[name]
+                pending.add(engine.executor.submit(_answer, name, work, run, source))
+            if not pending:
+                return
+            finished, pending = wait(pending, return_when=FIRST_COMPLETED)
+            # Answers come before the news that a worker died, so that they are stored.
+            for future in sorted(finished, key=lambda future: future.exception() is not None):
+                yield future.result()
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+def _answer(
+    name: str, work: Work, configuration: Configuration, source: Any
+) -> tuple[str, dict[str, Any]]:
+    """What a worker does. An error is an answer too, so that it does not end the sweep."""
+    try:
+        values = _data(*source) if isinstance(source, tuple) else shared(source)
+        result = work(values, configuration)
+    except Exception as error:
+        return name, {"error": f"{type(error).__name__}: {error}"}
+    return name, {"result": result, "made": _made()}
+
+
+@lru_cache(maxsize=2)
+def _data(name: str, train_rows: int | None, fingerprint: str) -> Dataset:
+    """The data, loaded once per process; on another machine they must be the same."""
+    data = datasets.load(name, train_rows=train_rows)
+    if data.fingerprint != fingerprint:
+        raise ValueError(
+            f"this worker's {name} is not the sweep's (fingerprint {data.fingerprint[:12]},"
+            f" expected {fingerprint[:12]}): prepare it from the same file on every machine"
+        )
+    return data
+
+
+def _made() -> dict[str, Any]:
+    """The versions, device and time that made a result."""
+    versions = {name: metadata.version(name) for name in VERSIONS}
+    torch, device = sys.modules.get("torch"), "cpu"
+    # `training.train` takes a GPU if there is one.
+    if torch is not None and torch.cuda.is_available():
+        device = f"cuda ({torch.cuda.get_device_name()})"
+    return {
+        "versions": {"python": platform.python_version(), **versions},
+        "device": device,
+        "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def _remove_checkpoint(folder: Path | None, name: str) -> None:
+    """Remove a run's checkpoint, and the remains of one that was killed while being written."""
+    if folder is not None:
+        for path in (folder / f"{name}.pt", *folder.glob(f".{name}.pt.*")):
+            path.unlink(missing_ok=True)
+
+
+def _bar(total: int, done: int, shown: bool) -> Any:
+    from tqdm import tqdm
+
+    # With smoothing 0 the rate is that of all runs so far, not of the last ones.
+    return tqdm(total=total, initial=done, smoothing=0, unit="run", disable=not shown)
+
+
+def _title(configuration: Mapping[str, Any]) -> str:
+    parameters = dict(configuration["mechanism"])
+    kind = parameters.pop("kind")
+    values = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
+    return f"{kind} ({values})" if values else kind
+
+
+def _first_sentence(error: BaseException) -> str:
+    return str(error).splitlines()[0].split(". ")[0]
