@@ -28,9 +28,7 @@ def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) 
     >>> multiplicative_cdf([[0.5, 0.5]], LabelProportions(2), [0.0, 100.0]).tolist()
     [0.5, 0.5]
     """
-    priors = checks.priors(eta, checks.bag_size(mechanism))
-    if priors.size == 0:
-        raise ValueError("eta must hold at least one bag, not none")
+    priors = _at_least_one_bag(eta, mechanism)
     wanted = checks.numbers(points, "points")
     if np.isnan(wanted).any():
         raise ValueError("points must be numbers, not NaN")
@@ -38,6 +36,13 @@ def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) 
     below = np.cumsum(_masses(priors, mechanism, order))[:-1] / priors.size
     below[order < 0] = 0
     return np.minimum(below, 1.0)[index].reshape(wanted.shape)
+
+
+def _at_least_one_bag(eta: ArrayLike, mechanism: Mechanism) -> Floats:
+    priors = checks.priors(eta, checks.bag_size(mechanism))
+    if priors.size == 0:
+        raise ValueError("eta must hold at least one bag, not none")
+    return priors
 
 
 def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
@@ -93,9 +98,7 @@ def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> f
     inf
     """
     level = checks.real_number(q, "q", 0, 1) - ROUNDING
-    priors = checks.priors(eta, checks.bag_size(mechanism))
-    if priors.size == 0:
-        raise ValueError("eta must hold at least one bag, not none")
+    priors = _at_least_one_bag(eta, mechanism)
     if level <= 0 or mechanism.epsilon == 0:
         return 0.0
     if isinstance(mechanism, NoisyCount) and mechanism.continuous:

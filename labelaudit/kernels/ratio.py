@@ -93,7 +93,7 @@ def _sweep(odds, n, steps, n_steps, start, state):
 
 
 @compiled()
-def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
+def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one):
     """P(y_i = 0 | x) and P(y_i = 1 | x) of the n members that are not known, for 0 < x < n."""
     p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
     noisy, steps, rows, pmf = work[5], work[6], work[7:9], work[7]
@@ -115,8 +115,8 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
     if q > 0.0 and (x <= lo or x >= hi):
         start = right if x <= lo else 1.0 / left
         for i in range(n):
-            one[i] = odds[i] * start / (1.0 + odds[i] * start)
-            zero[i] = 1.0 / (1.0 + odds[i] * start)
+            p_one[i] = odds[i] * start / (1.0 + odds[i] * start)
+            p_zero[i] = 1.0 / (1.0 + odds[i] * start)
         return
     noisy_pmf(pmf, lo, hi, x - t, left, right, noisy)
     for j in range(lo, t + 1):
@@ -129,43 +129,43 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
         group[picked] = odds[i]
         where[picked] = i
         picked += odds[i] * turn <= 1.0
-        one[i] = 1.0
+        p_one[i] = 1.0
     _sweep(group, picked, steps, t + 1 - lo, right, state)
     for j in range(picked):
-        one[where[j]] = state[j]
+        p_one[where[j]] = state[j]
     # Downwards for the others, and where the complement would have lost its digits.
     for j in range(hi - t):
         steps[j] = noisy[hi + 1 - j] / noisy[hi - j]
     picked = 0
     for i in range(n):
-        zero[i] = 1.0 - one[i]
+        p_zero[i] = 1.0 - p_one[i]
         group[picked] = c[i] / p[i]
         where[picked] = i
-        picked += not one[i] <= 0.9
+        picked += not p_one[i] <= 0.9
     _sweep(group, picked, steps, hi - t, left, state)
     for j in range(picked):
-        zero[where[j]] = state[j]
-        one[where[j]] = 1.0 - state[j]
+        p_zero[where[j]] = state[j]
+        p_one[where[j]] = 1.0 - state[j]
 
 
 @compiled()
-def _write(eta, n, zero, one, as_ratio, member, out):
+def _write(eta, n, p_zero, p_one, as_ratio, member, out):
     """Write posteriors or likelihood ratios of the members that are not known."""
     if as_ratio:
         for i in range(n):
             value = eta[member[i]]
-            one[i] = one[i] * (1.0 - value) / (zero[i] * value)
+            p_one[i] = p_one[i] * (1.0 - value) / (p_zero[i] * value)
     if n == eta.size:
-        out[:] = one[:n]
+        out[:] = p_one[:n]
     else:
         for i in range(n):
-            out[member[i]] = one[i]
+            out[member[i]] = p_one[i]
 
 
 @compiled()
 def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, where, out):
     """Fill `out` for one bag, whatever its priors and its release."""
-    zero, one = work[9], work[10]
+    p_zero, p_one = work[9], work[10]
     n, ones, mean, variance = read_bag(eta, work[0], work[1], work[2], member)
     if n < eta.size:
         for j in range(eta.size):
@@ -177,11 +177,11 @@ def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, where, out):
     if x <= 0 or x >= n:
         for i in range(n):
             up = q * work[2, i] if x <= 0 else work[2, i] / q
-            one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
-            zero[i] = 1.0 / (1.0 + up)
+            p_one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
+            p_zero[i] = 1.0 / (1.0 + up)
     else:
-        _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one)
-    _write(eta, n, zero, one, as_ratio, member, out)
+        _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one)
+    _write(eta, n, p_zero, p_one, as_ratio, member, out)
 
 
 @compiled(parallel=True)
