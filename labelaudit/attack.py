@@ -1,4 +1,4 @@
-"""The Bayes-optimal attacker: what a release tells about each label of its bag."""
+"""The Bayes-optimal attacker: what a release says about each label of its bag."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ def _noisy_count(
     eta: Floats, mechanism: NoisyCount, releases: Floats, forms: tuple[Form, ...]
 ) -> Floats:
     """The compiled attack; bags with a prior too faint for it are attacked as any channel."""
-    from labelaudit.kernels import ratio
+    from labelaudit.kernels import attack as kernels
 
     as_ratio = forms != ("posterior",)
-    results = ratio.attack(eta, mechanism.positions(releases), mechanism.epsilon, as_ratio)[None]
+    results = kernels.attack(eta, mechanism.positions(releases), mechanism.epsilon, as_ratio)[None]
     if as_ratio:
         results = _from_ratios(eta, results[0], forms)
     if eta.size and eta.min() < FAINT_PRIOR:

@@ -52,7 +52,7 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
         masses[np.searchsorted(points, 0.0)] = eta.size
         return masses
     if isinstance(mechanism, NoisyCount):
-        from labelaudit.kernels.shift import shift_masses
+        from labelaudit.kernels.distribution import shift_masses
 
         start = np.searchsorted(points, 0.0)
         kind = mechanism.epsilon, mechanism.continuous
@@ -133,7 +133,7 @@ def _laplace_quantile(eta: Floats, mechanism: NoisyCount, level: float) -> float
 
 def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
     """The smallest ratio size max(r, 1/r) below or at which there is mass of at least `level`."""
-    from labelaudit.kernels.shift import RADIX
+    from labelaudit.kernels.distribution import RADIX
 
     base = int(np.float64(1.0).view(np.int64))
     for shift in (3 * RADIX, 2 * RADIX, RADIX, 0):
@@ -145,7 +145,7 @@ def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
 
 def _size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Floats:
     """Mass of the ratio sizes below, in each bin, and above, over bags, examples and releases."""
-    from labelaudit.kernels.shift import BINS, size_masses
+    from labelaudit.kernels.distribution import BINS, size_masses
 
     if isinstance(mechanism, NoisyCount):
         return size_masses(_within_range(eta), mechanism.epsilon, base, shift)
