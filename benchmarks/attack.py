@@ -1,7 +1,7 @@
 """The attacker against the ways people compute it today.
 
 *Naive* is a loop over examples, each with its own leave-one-out Poisson binomial from
-`fast-poibin`, the quickest library for one such law. *Batched numpy* is the forward-backward
+`fast-poibin`, the quickest library for such a distribution. *Batched numpy* is the forward-backward
 pass over all bags at once that the tests use as a reference. All run in turns in one process. Ours
 uses every core, so its ratios are smaller while other work keeps cores busy: the load is printed.
 """
@@ -24,13 +24,13 @@ from labelaudit import (
 )
 from tests.reference import numpy_posterior
 
-LAWS = {"Beta(2,30)": (2, 30), "Beta(2,2)": (2, 2)}
+PRIORS = {"Beta(2,30)": (2, 30), "Beta(2,2)": (2, 2)}
 EXAMPLES = 1_000_000
 
 
-def _bags(law: str, k: int, n_examples: int) -> tuple[np.ndarray, np.ndarray]:
+def _bags(prior: str, k: int, n_examples: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
-    eta = rng.beta(*LAWS[law], size=(max(1, n_examples // k), k))
+    eta = rng.beta(*PRIORS[prior], size=(max(1, n_examples // k), k))
     return eta, (rng.random(eta.shape) < eta).mean(axis=1)
 
 
@@ -65,54 +65,54 @@ def _channel(mechanism: Any) -> np.ndarray:
     return columns
 
 
-def _row(work: str, k: int, law: str, peer: str, times: dict, least: int, aim: int) -> dict:
+def _row(work: str, k: int, prior: str, peer: str, times: dict, least: int, aim: int) -> dict:
     """A measured ratio beside the least that is promised; times are in seconds an example."""
     ratio = times[peer] / times["ours"]
     print(
-        f"{work:21} k={k:<4}{law:11} {peer:13} {times[peer] * 1e9:11,.0f} ns "
+        f"{work:21} k={k:<4}{prior:11} {peer:13} {times[peer] * 1e9:11,.0f} ns "
         f"{times['ours'] * 1e9:7.1f} ns {ratio:7,.0f}x  least {least:5,}x, aim {aim:5,}x: "
         f"{'met' if ratio >= least else 'MISSED'}"
     )
     return {
-        "work": work, "k": k, "law": law, "against": peer, "seconds": times, "ratio": ratio,
+        "work": work, "k": k, "prior": prior, "against": peer, "seconds": times, "ratio": ratio,
         "least": least, "aim": aim, "met": ratio >= least,
     }  # fmt: skip
 
 
-def _posterior_rows(law: str, k: int) -> list[dict]:
-    eta, releases = _bags(law, k, EXAMPLES)
+def _posterior_rows(prior: str, k: int) -> list[dict]:
+    eta, releases = _bags(prior, k, EXAMPLES)
     mechanism = LabelProportions(k)
-    few = max(2, 64 // k)
-    counts = np.rint(releases[:few] * k).astype(int)
-    part, some = _bags(law, k, 64 * k)
+    n_naive = max(2, 64 // k)
+    counts = np.rint(releases[:n_naive] * k).astype(int)
+    part, some = _bags(prior, k, 64 * k)
     likelihood = mechanism.likelihood(some)
     works = {
         "ours": lambda: posterior(eta, mechanism, releases),
-        "naive": lambda: [naive_posterior(*bag) for bag in zip(eta[:few], counts, strict=True)],
+        "naive": lambda: [naive_posterior(*bag) for bag in zip(eta[:n_naive], counts, strict=True)],
         "batched numpy": lambda: numpy_posterior(part, likelihood),
     }
     best = in_turns(works)
-    sizes = {"ours": eta.size, "naive": few * k, "batched numpy": part.size}
+    sizes = {"ours": eta.size, "naive": n_naive * k, "batched numpy": part.size}
     times = {name: best[name] / sizes[name] for name in works}
-    rows = [_row("posterior", k, law, "naive", times, 1000, 2500)]
+    rows = [_row("posterior", k, prior, "naive", times, 1000, 2500)]
     if k > 8:
         least, aim = (10, 25) if k == 64 else (15, 60)
-        rows.append(_row("posterior", k, law, "batched numpy", times, least, aim))
+        rows.append(_row("posterior", k, prior, "batched numpy", times, least, aim))
     return rows
 
 
-def _advantage_row(law: str, mechanism: Any, name: str, least: int, aim: int) -> dict:
+def _advantage_row(prior: str, mechanism: Any, name: str, least: int, aim: int) -> dict:
     k = mechanism.bag_size
-    eta, _ = _bags(law, k, EXAMPLES)
-    few = max(2, 64 // k)
+    eta, _ = _bags(prior, k, EXAMPLES)
+    n_naive = max(2, 64 // k)
     channel = _channel(mechanism)
     works = {
         "ours": lambda: additive_advantage(eta, mechanism),
-        "naive": lambda: [naive_advantage(bag, channel) for bag in eta[:few]],
+        "naive": lambda: [naive_advantage(bag, channel) for bag in eta[:n_naive]],
     }
     best = in_turns(works)
-    times = {"ours": best["ours"] / eta.size, "naive": best["naive"] / (few * k)}
-    return _row(f"advantage, {name}", k, law, "naive", times, least, aim)
+    times = {"ours": best["ours"] / eta.size, "naive": best["naive"] / (n_naive * k)}
+    return _row(f"advantage, {name}", k, prior, "naive", times, least, aim)
 
 
 def _memory_row() -> dict:
@@ -147,10 +147,10 @@ def attack_bytes() -> int:
 def run() -> list[dict]:
     """The whole table."""
     rows = []
-    for law in LAWS:
+    for prior in PRIORS:
         for k in (8, 64, 512):
-            rows += _posterior_rows(law, k)
+            rows += _posterior_rows(prior, k)
         for k in (8, 64, 512):
-            rows.append(_advantage_row(law, GeometricProportions(k, 1.0), "geometric", 200, 1000))
-        rows.append(_advantage_row(law, LabelProportions(64), "LLP", 500, 2000))
+            rows.append(_advantage_row(prior, GeometricProportions(k, 1.0), "geometric", 200, 1000))
+        rows.append(_advantage_row(prior, LabelProportions(64), "LLP", 500, 2000))
     return [*rows, _memory_row()]

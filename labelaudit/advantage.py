@@ -47,9 +47,9 @@ def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
     if mechanism.epsilon == 0:
         result = np.zeros_like(priors)
     elif isinstance(mechanism, NoisyCount):
-        from labelaudit.kernels import gain
+        from labelaudit.kernels.advantage import gains
 
-        result = gain.gains(priors, mechanism.epsilon, mechanism.continuous, conditional)
+        result = gains(priors, mechanism.epsilon, mechanism.continuous, conditional)
     else:
         result = np.empty_like(priors)
         for part, if_one, if_zero in release_distributions(priors, mechanism):

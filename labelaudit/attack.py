@@ -1,4 +1,4 @@
-"""The Bayes-optimal attacker: what a release tells about each label of its bag."""
+"""The Bayes-optimal attacker: what a release says about each label of its bag."""
 
 from __future__ import annotations
 
@@ -81,10 +81,7 @@ def attack(
     """What each release says about each label of its bag, in each of `forms`."""
     priors = checks.priors(eta, checks.bag_size(mechanism))
     values = checks.releases(releases, getattr(mechanism, "release_shape", ()))
-    if len(values) != len(priors):
-        raise ValueError(
-            f"there must be one release for each bag: {len(priors)} bags, {len(values)} releases"
-        )
+    checks.one_release_each(priors, values)
     if mechanism.epsilon == 0:
         unmoved = {"posterior": priors, "ratio": np.ones_like(priors), "shift": 0 * priors}
         results = np.stack([unmoved[form] for form in forms])
@@ -113,10 +110,10 @@ def _noisy_count(
     eta: Floats, mechanism: NoisyCount, releases: Floats, forms: tuple[Form, ...]
 ) -> Floats:
     """The compiled attack; bags with a prior too faint for it are attacked as any channel."""
-    from labelaudit.kernels import ratio
+    from labelaudit.kernels import attack as kernels
 
     as_ratio = forms != ("posterior",)
-    results = ratio.attack(eta, mechanism.positions(releases), mechanism.epsilon, as_ratio)[None]
+    results = kernels.attack(eta, mechanism.positions(releases), mechanism.epsilon, as_ratio)[None]
     if as_ratio:
         results = _from_ratios(eta, results[0], forms)
     if eta.size and eta.min() < FAINT_PRIOR:
@@ -173,26 +170,24 @@ def _faint_bags(eta: Floats, logs: Floats, if_one: Floats, if_zero: Floats) -> N
 
 
 def _from_ratios(eta: Floats, ratios: Floats, forms: tuple[Form, ...]) -> Floats:
-    results = np.empty((len(forms), *eta.shape))
+    def convert(form: Form) -> Floats:
+        if form == "posterior":
+            mixed = eta * ratios / (1 - eta + eta * ratios)
+            return np.where(np.isinf(ratios), 1.0, mixed)
+        return np.log(ratios) if form == "shift" else ratios
+
     with np.errstate(all="ignore"):
-        for result, form in zip(results, forms, strict=True):
-            if form == "posterior":
-                mixed = eta * ratios / (1 - eta + eta * ratios)
-                result[:] = np.where(np.isinf(ratios), 1.0, mixed)
-            else:
-                result[:] = np.log(ratios) if form == "shift" else ratios
-    return results
+        return np.stack([convert(form) for form in forms])
 
 
 def _from_shifts(eta: Floats, shifts: Floats, forms: tuple[Form, ...]) -> Floats:
-    results = np.empty((len(forms), *eta.shape))
+    def convert(form: Form) -> Floats:
+        if form == "posterior":
+            return 1 / (1 + np.exp(np.log1p(-eta) - np.log(eta) - shifts))
+        return np.exp(shifts) if form == "ratio" else shifts
+
     with np.errstate(all="ignore"):
-        for result, form in zip(results, forms, strict=True):
-            if form == "posterior":
-                result[:] = 1 / (1 + np.exp(np.log1p(-eta) - np.log(eta) - shifts))
-            else:
-                result[:] = np.exp(shifts) if form == "ratio" else shifts
-    return results
+        return np.stack([convert(form) for form in forms])
 
 
 def _checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:

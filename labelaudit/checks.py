@@ -139,6 +139,14 @@ def releases(values: ArrayLike, shape: tuple[int, ...] = ()) -> Floats:
     return array
 
 
+def one_release_each(priors: Floats, releases: NDArray[Any]) -> None:
+    """Require as many releases as bags."""
+    if len(releases) != len(priors):
+        raise ValueError(
+            f"there must be one release for each bag: {len(priors)} bags, {len(releases)} releases"
+        )
+
+
 def grid_counts(values: ArrayLike, scale: int, top: int, allowed: str) -> NDArray[np.int64]:
     """Releases times `scale`, each within 1e-9 of a whole number from 0 to `top`."""
     array = releases(values)

@@ -28,9 +28,7 @@ def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) 
     >>> multiplicative_cdf([[0.5, 0.5]], LabelProportions(2), [0.0, 100.0]).tolist()
     [0.5, 0.5]
     """
-    priors = checks.priors(eta, checks.bag_size(mechanism))
-    if priors.size == 0:
-        raise ValueError("eta must hold at least one bag, not none")
+    priors = _at_least_one_bag(eta, mechanism)
     wanted = checks.numbers(points, "points")
     if np.isnan(wanted).any():
         raise ValueError("points must be numbers, not NaN")
@@ -40,6 +38,13 @@ def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) 
     return np.minimum(below, 1.0)[index].reshape(wanted.shape)
 
 
+def _at_least_one_bag(eta: ArrayLike, mechanism: Mechanism) -> Floats:
+    priors = checks.priors(eta, checks.bag_size(mechanism))
+    if priors.size == 0:
+        raise ValueError("eta must hold at least one bag, not none")
+    return priors
+
+
 def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
     """Mass of |I| between neighbouring sorted points, and beyond the last."""
     if mechanism.epsilon == 0:
@@ -47,7 +52,7 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
         masses[np.searchsorted(points, 0.0)] = eta.size
         return masses
     if isinstance(mechanism, NoisyCount):
-        from labelaudit.kernels.shift import shift_masses
+        from labelaudit.kernels.distribution import shift_masses
 
         start = np.searchsorted(points, 0.0)
         kind = mechanism.epsilon, mechanism.continuous
@@ -93,9 +98,7 @@ def multiplicative_quantile(eta: ArrayLike, mechanism: Mechanism, q: float) -> f
     inf
     """
     level = checks.real_number(q, "q", 0, 1) - ROUNDING
-    priors = checks.priors(eta, checks.bag_size(mechanism))
-    if priors.size == 0:
-        raise ValueError("eta must hold at least one bag, not none")
+    priors = _at_least_one_bag(eta, mechanism)
     if level <= 0 or mechanism.epsilon == 0:
         return 0.0
     if isinstance(mechanism, NoisyCount) and mechanism.continuous:
@@ -130,7 +133,7 @@ def _laplace_quantile(eta: Floats, mechanism: NoisyCount, level: float) -> float
 
 def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
     """The smallest ratio size max(r, 1/r) below or at which there is mass of at least `level`."""
-    from labelaudit.kernels.shift import RADIX
+    from labelaudit.kernels.distribution import RADIX
 
     base = int(np.float64(1.0).view(np.int64))
     for shift in (3 * RADIX, 2 * RADIX, RADIX, 0):
@@ -142,7 +145,7 @@ def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
 
 def _size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Floats:
     """Mass of the ratio sizes below, in each bin, and above, over bags, examples and releases."""
-    from labelaudit.kernels.shift import BINS, size_masses
+    from labelaudit.kernels.distribution import BINS, size_masses
 
     if isinstance(mechanism, NoisyCount):
         return size_masses(_within_range(eta), mechanism.epsilon, base, shift)

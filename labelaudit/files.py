@@ -22,7 +22,7 @@ def write_atomically(path: Path, content: Content) -> None:
     """Write beside `path`, flush to the disk, then rename.
 
     `content` is text, bytes, or a function that writes to an open binary file. The temporary name
-    holds host, process and thread, so that several writers of one path do not meet.
+    holds host, process and thread, so that several writers of a path use different files.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -114,10 +114,11 @@ def posterior(eta: ArrayLike, mechanism: ClassMechanism, releases: ArrayLike) ->
     priors = _priors(eta, mechanism)
     if isinstance(mechanism, ClassRandomizedResponse):
         numbers = _class_numbers(checks.releases(releases), mechanism.classes)
-        released = _one_each(numbers, priors)
-        joint = priors * mechanism.channel()[:, released].T[:, None, :]
+        checks.one_release_each(priors, numbers)
+        joint = priors * mechanism.channel()[:, numbers].T[:, None, :]
     else:
-        counts = _one_each(_counts(releases, mechanism), priors)
+        counts = _counts(releases, mechanism)
+        checks.one_release_each(priors, counts)
         joint = _joint_with_counts(priors, counts)
     total = joint.sum(axis=-1, keepdims=True)
     impossible = np.flatnonzero((total[..., 0] == 0).any(axis=1))
@@ -251,11 +252,3 @@ def _counts(releases: ArrayLike, mechanism: ClassProportions) -> NDArray[np.int6
             f"releases must be rows of multiples of 1/{k} in [0, 1] that sum to 1, not {row}"
         )
     return counts.astype(np.int64)
-
-
-def _one_each(releases: NDArray[np.int64], priors: Floats) -> NDArray[np.int64]:
-    if len(releases) != len(priors):
-        raise ValueError(
-            f"there must be one release for each bag: {len(priors)} bags, {len(releases)} releases"
-        )
-    return releases

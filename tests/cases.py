@@ -65,7 +65,7 @@ def exact(eta):
 
 
 def relative_error(value, truth):
-    """|value - truth| / |truth|, where both may be 0 or infinite alike."""
+    """|value - truth| / |truth|, where both may be 0 or infinite."""
     if truth in (0, mpmath.inf, -mpmath.inf):
         return 0.0 if value == truth else math.inf
     return float(abs(mpmath.mpf(float(value)) - truth) / abs(truth))

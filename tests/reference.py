@@ -38,7 +38,7 @@ def numpy_posterior(eta, likelihood):
     return posterior
 
 
-def label_laws(eta):
+def labellings(eta):
     """Every labelling of one bag with its probability, in the arithmetic of eta's entries."""
     for labels in itertools.product((0, 1), repeat=len(eta)):
         weight = eta[0] * 0 + 1
@@ -59,7 +59,7 @@ def geometric_channel(k, q):
 
 
 def precise_pmf(eta):
-    """Law of the count in mpmath's arithmetic."""
+    """Distribution of the count in mpmath's arithmetic."""
     pmf = [mpmath.mpf(1)]
     for value in eta:
         p = mpmath.mpf(float(value))
@@ -82,10 +82,10 @@ class Bag:
         nothing = self.eta[0] * 0
         self.ones = [[nothing] * (self.k + 1) for _ in self.eta]
         self.zeros = [[nothing] * (self.k + 1) for _ in self.eta]
-        for labels, weight in label_laws(self.eta):
+        for labels, weight in labellings(self.eta):
             for i, y in enumerate(labels):
                 (self.ones if y else self.zeros)[i][sum(labels)] += weight
-        self.law = [a + b for a, b in zip(self.ones[0], self.zeros[0], strict=True)]
+        self.pmf = [a + b for a, b in zip(self.ones[0], self.zeros[0], strict=True)]
 
     def joints(self, i, channel):
         """Pairs P(y_i = 1, z), P(y_i = 0, z), one for each release z of a finite channel."""
@@ -109,7 +109,7 @@ class Bag:
         return sum(abs(a / p - b / (1 - p)) for a, b in self.joints(i, channel)) / 2
 
     def shifts(self, i, channel):
-        """The law of the multiplicative advantage: pairs (log-odds shift, probability)."""
+        """The distribution of the multiplicative advantage: pairs (log-odds shift, probability)."""
         p = self.eta[i]
         for a, b in self.joints(i, channel):
             if not a + b:
@@ -206,7 +206,7 @@ def laplace_shift_cdf(bag, i, t, epsilon):
         return low
 
     high, low = crossing(mpmath.exp(t)), crossing(mpmath.exp(-t))
-    return laplace_below(bag.law, high, epsilon) - laplace_below(bag.law, low, epsilon)
+    return laplace_below(bag.pmf, high, epsilon) - laplace_below(bag.pmf, low, epsilon)
 
 
 def precise_posteriors(eta, log_weights):

@@ -69,30 +69,30 @@ def test_randomized_response_has_the_closed_form_of_theorem_3_5():
     for epsilon in (1e-3, 0.5, 1.0, 4.0, 50.0):
         flip = 1 / (1 + math.exp(epsilon))
         expected = np.maximum(np.minimum(eta, 1 - eta) - flip, 0)
-        found = additive_advantage(eta, RandomizedResponse(epsilon))
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
-        found = label_advantage(eta, RandomizedResponse(epsilon))
-        np.testing.assert_allclose(found, math.tanh(epsilon / 2), rtol=0, atol=1e-15)
+        actual = additive_advantage(eta, RandomizedResponse(epsilon))
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-15)
+        actual = label_advantage(eta, RandomizedResponse(epsilon))
+        np.testing.assert_allclose(actual, math.tanh(epsilon / 2), rtol=0, atol=1e-15)
 
 
 def closed_form(n, p):
     """EAdv of label proportions where every prior is p <= 1/2: p P(Z >= m) - (1-p) P(Z > m)."""
-    mates = precise_pmf([p] * (n - 1))
+    others = precise_pmf([p] * (n - 1))
     p, m = mpmath.mpf(p), n // 2
-    return p * mpmath.fsum(mates[m:]) - (1 - p) * mpmath.fsum(mates[m + 1 :])
+    return p * mpmath.fsum(others[m:]) - (1 - p) * mpmath.fsum(others[m + 1 :])
 
 
 @pytest.mark.parametrize("bag_size", [1, 2, 3, 8, 33, 64, 257])
 @pytest.mark.parametrize("p", [1e-9, 0.06, 0.3, 0.5])
 def test_label_proportions_of_equal_priors_have_a_closed_form(bag_size, p):
     expected = closed_form(bag_size, p)
-    found = additive_advantage([[p] * bag_size], LabelProportions(bag_size))[0]
-    assert max(abs(value - expected) for value in found) <= 1e-13
+    actual = additive_advantage([[p] * bag_size], LabelProportions(bag_size))[0]
+    assert max(abs(value - expected) for value in actual) <= 1e-13
     mirrored = additive_advantage([[1 - p] * bag_size], LabelProportions(bag_size))[0]
     assert max(abs(value - expected) for value in mirrored) <= 1e-13
     if p == 0.5:
         central = math.comb(bag_size - 1, (bag_size - 1) // 2)
-        assert relative_error(found[0], mpmath.mpf(central) / 2**bag_size) <= 1e-12
+        assert relative_error(actual[0], mpmath.mpf(central) / 2**bag_size) <= 1e-12
 
 
 def mixed_bag(bag_size, seed):
@@ -112,9 +112,9 @@ def test_additive_advantage_of_large_bags(bag_size):
     for mechanism in kinds:
         channel = np.array(channel_in_floats(mechanism))
         expected = numpy_advantage(eta, channel, range(40))
-        found = additive_advantage(eta[None], mechanism)[0]
-        assert np.isfinite(found).all()
-        np.testing.assert_allclose(found[:40], expected, rtol=0, atol=1e-13)
+        actual = additive_advantage(eta[None], mechanism)[0]
+        assert np.isfinite(actual).all()
+        np.testing.assert_allclose(actual[:40], expected, rtol=0, atol=1e-13)
 
 
 def channel_in_floats(mechanism):
@@ -130,16 +130,16 @@ def channel_in_floats(mechanism):
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
 def test_laplace_advantage_of_a_larger_bag(epsilon):
-    """Against quadrature on laws of the bag-mates in many digits."""
+    """Against quadrature on distributions of the other members' counts in many digits."""
     eta = mixed_bag(24, 3)
-    found = additive_advantage(eta[None], LaplaceProportions(24, epsilon))[0]
+    actual = additive_advantage(eta[None], LaplaceProportions(24, epsilon))[0]
     with mpmath.workprec(80):
         for i in (0, 7, 15):
             p = mpmath.mpf(float(eta[i]))
             rest = precise_pmf(np.delete(eta, i))
             one, zero = [0, *(p * m for m in rest)], [*((1 - p) * m for m in rest), 0]
             expected = laplace_excess(one, zero, epsilon) - max(0, 2 * p - 1)
-            assert abs(found[i] - expected) <= 1e-12
+            assert abs(actual[i] - expected) <= 1e-12
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-6, 300.0, 1000.0])
@@ -148,13 +148,13 @@ def test_advantages_at_extreme_epsilon(epsilon):
     bag = Bag(exact(eta))
     channel = channel_of(GeometricProportions(4, epsilon))
     for mechanism in (GeometricProportions(4, epsilon), LaplaceProportions(4, epsilon)):
-        found = additive_advantage([eta], mechanism)[0]
-        assert np.isfinite(found).all()
+        actual = additive_advantage([eta], mechanism)[0]
+        assert np.isfinite(actual).all()
         if isinstance(mechanism, GeometricProportions):
             for i in range(4):
-                assert abs(found[i] - bag.additive(i, channel)) <= 1e-15
+                assert abs(actual[i] - bag.additive(i, channel)) <= 1e-15
         else:
-            assert (found <= additive_advantage([eta], LabelProportions(4))[0] + 1e-13).all()
+            assert (actual <= additive_advantage([eta], LabelProportions(4))[0] + 1e-13).all()
 
 
 def test_advantages_vanish_where_nothing_is_released():
@@ -184,7 +184,7 @@ def test_nothing_is_left_to_gain_where_labels_are_known():
         assert multiplicative_quantile(eta, mechanism, 1.0) == 0
 
 
-def shift_law(etas, mechanism):
+def shift_atoms(etas, mechanism):
     """All (|I|, weight) over bags, examples and releases, sorted, the weights summing to one."""
     channel = channel_of(mechanism)
     total = sum(len(eta) for eta in etas)
@@ -196,34 +196,34 @@ def shift_law(etas, mechanism):
     return sorted(pairs)
 
 
-def groups(law):
+def groups(atoms):
     """Distinct values of |I| (to 1e-9) with the probability of being at most each."""
-    found, below = [], mpmath.mpf(0)
-    for value, weight in law:
+    actual, below = [], mpmath.mpf(0)
+    for value, weight in atoms:
         below += weight
-        if found and (value == found[-1][0] or value - found[-1][0] < 1e-9):
-            found[-1] = (found[-1][0], below)
+        if actual and (value == actual[-1][0] or value - actual[-1][0] < 1e-9):
+            actual[-1] = (actual[-1][0], below)
         else:
-            found.append((value, below))
-    return found
+            actual.append((value, below))
+    return actual
 
 
 @pytest.mark.parametrize("eta, mechanism", finite_cases(), ids=str)
 def test_distribution_of_the_multiplicative_advantage_by_enumeration(eta, mechanism):
     """The CDF between its steps, and the quantile at levels inside them, for two bags at once."""
     other = [0.5 * p + 0.2 for p in eta[::-1]]
-    steps = groups(shift_law([eta, other], mechanism))
+    steps = groups(shift_atoms([eta, other], mechanism))
     values, below = [float(v) for v, _ in steps], [float(p) for _, p in steps]
     between = [(a + b) / 2 for a, b in itertools.pairwise(values) if b < math.inf]
     if values[-1] < math.inf:
         between.append(values[-1] + 1)
-    found = multiplicative_cdf([eta, other], mechanism, between)
-    np.testing.assert_allclose(found, below[: len(between)], rtol=0, atol=1e-12)
+    actual = multiplicative_cdf([eta, other], mechanism, between)
+    np.testing.assert_allclose(actual, below[: len(between)], rtol=0, atol=1e-12)
     heavy = np.flatnonzero(np.diff([0.0, *below]) > 1e-6)
     for step in np.unique(heavy[np.linspace(0, len(heavy) - 1, 4).astype(int)]):
         middle = (below[step] + (below[step - 1] if step else 0)) / 2
-        found = multiplicative_quantile([eta, other], mechanism, middle)
-        assert found == pytest.approx(values[step], abs=1e-9)
+        actual = multiplicative_quantile([eta, other], mechanism, middle)
+        assert actual == pytest.approx(values[step], abs=1e-9)
 
 
 @pytest.mark.parametrize("eta", BAGS[:4] + BAGS[6:7], ids=str)
@@ -237,9 +237,9 @@ def test_distribution_of_the_multiplicative_advantage_under_laplace_noise(eta, e
             / len(eta)
             for t in points
         ]
-    found = multiplicative_cdf([eta], mechanism, points)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
-    level = float(found[2])
+    actual = multiplicative_cdf([eta], mechanism, points)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-10)
+    level = float(actual[2])
     assert multiplicative_quantile([eta], mechanism, level) == pytest.approx(points[2], rel=1e-8)
     assert multiplicative_quantile([eta], mechanism, 1.0) == pytest.approx(epsilon, rel=1e-8)
 
@@ -247,16 +247,16 @@ def test_distribution_of_the_multiplicative_advantage_under_laplace_noise(eta, e
 @pytest.mark.parametrize("epsilon", [1.0, 20.0, 301.0])
 @pytest.mark.parametrize("p", [1e-300, 0.1])
 def test_distribution_under_laplace_noise_beyond_the_likely_counts(epsilon, p):
-    """Shifts that only very unlikely counts could cause; mirrored labels have the same law."""
+    """Shifts that only very unlikely counts could cause, for labels and mirrored labels."""
     points = np.linspace(0, 1, 9) * epsilon
     for bag_size in (1, 64):
         eta, mechanism = np.full((3, bag_size), p), LaplaceProportions(bag_size, epsilon)
-        found = multiplicative_cdf(eta, mechanism, points)
-        assert (np.diff(found) >= 0).all()
-        assert found[-1] == pytest.approx(1, abs=1e-12)
+        actual = multiplicative_cdf(eta, mechanism, points)
+        assert (np.diff(actual) >= 0).all()
+        assert actual[-1] == pytest.approx(1, abs=1e-12)
         if p > 1e-16:
             mirrored = multiplicative_cdf(1 - eta, mechanism, points)
-            np.testing.assert_allclose(found, mirrored, rtol=0, atol=1e-10)
+            np.testing.assert_allclose(actual, mirrored, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("epsilon", [1000.0, math.inf])
@@ -264,19 +264,19 @@ def test_distribution_under_laplace_noise_beyond_the_likely_counts(epsilon, p):
 def test_a_count_of_hardly_any_mass_can_set_the_shift_at_a_likely_one(p, epsilon):
     """Of the pair (p, 1/2) half of the releases are one: then the other label was 0 but for p."""
     pair, mechanism, t = [[p, 0.5]], GeometricProportions(2, epsilon), -math.log(p)
-    found = multiplicative_cdf(pair, mechanism, [t - 1e-9, t + 1e-9])
-    assert found == pytest.approx([0.25, 0.5], abs=1e-13)
+    actual = multiplicative_cdf(pair, mechanism, [t - 1e-9, t + 1e-9])
+    assert actual == pytest.approx([0.25, 0.5], abs=1e-13)
     assert multiplicative_quantile(pair, mechanism, 0.4) == pytest.approx(t, rel=1e-14)
 
 
 @pytest.mark.parametrize("kind", [GeometricProportions, LaplaceProportions])
 def test_priors_out_of_range_count_as_faint_ones(kind):
-    """Under noise no shift tells them apart."""
+    """Under noise no shift distinguishes them."""
     mechanism, levels = kind(4, 1.0), (0.2, 0.3, 0.4, 0.7)
     bags = [[[p, p, 0.3, 0.5]] for p in (1e-100, 1e-307, 5e-324)]
-    found = [[multiplicative_quantile(bag, mechanism, q) for q in levels] for bag in bags]
-    assert found[1] == pytest.approx(found[0], rel=1e-9)
-    assert found[2] == pytest.approx(found[0], rel=1e-9)
+    actual = [[multiplicative_quantile(bag, mechanism, q) for q in levels] for bag in bags]
+    assert actual[1] == pytest.approx(actual[0], rel=1e-9)
+    assert actual[2] == pytest.approx(actual[0], rel=1e-9)
     masses = [multiplicative_cdf(bag, mechanism, [0.1, 0.5, 0.8]) for bag in bags]
     np.testing.assert_allclose(masses[1:], [masses[0]] * 2, atol=1e-13)
 
@@ -296,8 +296,8 @@ def test_no_quantile_exceeds_epsilon(epsilon):
     for mechanism in (GeometricProportions(2, epsilon), LaplaceProportions(2, epsilon)):
         assert multiplicative_quantile(eta, mechanism, 1.0) <= epsilon
         assert multiplicative_cdf(eta, mechanism, [epsilon]) == pytest.approx([1.0], abs=1e-12)
-    found = multiplicative_quantile([0.3], RandomizedResponse(epsilon), 0.5)
-    assert found == pytest.approx(epsilon, rel=1e-14, abs=1e-15)
+    actual = multiplicative_quantile([0.3], RandomizedResponse(epsilon), 0.5)
+    assert actual == pytest.approx(epsilon, rel=1e-14, abs=1e-15)
 
 
 def test_infinite_shifts_have_their_probability():
@@ -314,10 +314,10 @@ def test_infinite_shifts_have_their_probability():
 def test_shapes_and_order_of_points():
     eta = [[0.3, 0.4]]
     points = np.array([[2.0, 0.1], [0.1, -1.0]])
-    found = multiplicative_cdf(eta, GeometricProportions(2, 1.0), points)
-    assert found.shape == points.shape
-    assert found[0, 1] == found[1, 0]
-    assert found[1, 1] == 0
+    actual = multiplicative_cdf(eta, GeometricProportions(2, 1.0), points)
+    assert actual.shape == points.shape
+    assert actual[0, 1] == actual[1, 0]
+    assert actual[1, 1] == 0
     assert multiplicative_cdf(eta, LabelProportions(2), 5.0).shape == ()
     assert additive_advantage(np.zeros((0, 3)), GeometricProportions(3, 1.0)).shape == (0, 3)
     assert label_advantage([0.2, 0.3], RandomizedResponse(1.0)).shape == (2,)
@@ -359,6 +359,6 @@ def test_laplace_shift_of_a_vanishing_prior_does_not_depend_on_it():
     ordinary = multiplicative_cdf([[0.01]], mechanism, points)
     for prior in (1e-20, 1e-40, 1e-200):
         vanishing = multiplicative_cdf([[prior]], mechanism, points)
-        # The release then has the law it has at label 0.
+        # The release then has the distribution it has at label 0.
         assert np.allclose(vanishing, multiplicative_cdf([[1e-12]], mechanism, points), atol=1e-9)
         assert np.abs(vanishing - ordinary).max() < 0.01

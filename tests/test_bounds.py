@@ -33,10 +33,10 @@ def mean_and_mu(low, high, weight):
 def two_point_advantages(low, high, weight, size):
     """IEAdv at each point and EAdv, exactly: a mixture over how many of the others are high."""
     number = np.arange(size)
-    chance = stats.binom.pmf(number, size - 1, weight)
+    weights = stats.binom.pmf(number, size - 1, weight)
     bags = np.where(number[:, None] > np.arange(size - 1), high, low)
     gains = [
-        chance @ additive_advantage(np.column_stack([np.full(size, own), bags]), llp(size))[:, 0]
+        weights @ additive_advantage(np.column_stack([np.full(size, own), bags]), llp(size))[:, 0]
         for own in (low, high)
     ]
     return gains[0], gains[1], (1 - weight) * gains[0] + weight * gains[1]
@@ -56,7 +56,7 @@ def constant_cases():
 
 
 def two_point_cases():
-    """The same for two-point laws, with a lone outlier and eta in {0, 1/2} among them."""
+    """The same for two-point distributions, with a lone outlier and eta in {0, 1/2} among them."""
     pairs = [(0, 0.5), (0.001, 0.4), (0.1, 0.9), (0.3, 0.6), (0.0, 0.99)]
     for (low, high), weight, size in itertools.product(pairs, (0.01, 0.3, 0.9), (2, 3, 6, 25, 80)):
         p, mu = mean_and_mu(low, high, weight)
@@ -94,19 +94,19 @@ def test_the_closed_form_keeps_its_precision_in_the_far_tail():
     assert bounds.independent_advantage(0.05, size) == pytest.approx(float(exact), rel=1e-11)
 
 
-@pytest.mark.parametrize("law", [priors.Beta(2, 5), priors.TwoPoint(0.1, 0.7, weight=0.2)])
-def test_revealed_bags_are_those_of_equal_labels(law):
-    eta = law.sample((40_000, 3), np.random.default_rng(1))
+@pytest.mark.parametrize("prior", [priors.Beta(2, 5), priors.TwoPoint(0.1, 0.7, weight=0.2)])
+def test_revealed_bags_are_those_of_equal_labels(prior):
+    eta = prior.sample((40_000, 3), np.random.default_rng(1))
     infinite = 1 - multiplicative_cdf(eta, llp(3), [1e9])[0]
-    given = eta.prod(axis=1) + (1 - eta).prod(axis=1)
-    assert infinite == pytest.approx(given.mean())
-    error = given.std() / math.sqrt(len(given))
-    assert abs(bounds.revealed_probability(law.mean, 3) - infinite) < 4.5 * error
-    assert abs(bounds.revealed_probability(law.mean, 2) - infinite) > 50 * error
+    equal = eta.prod(axis=1) + (1 - eta).prod(axis=1)
+    assert infinite == pytest.approx(equal.mean())
+    error = equal.std() / math.sqrt(len(equal))
+    assert abs(bounds.revealed_probability(prior.mean, 3) - infinite) < 4.5 * error
+    assert abs(bounds.revealed_probability(prior.mean, 2) - infinite) > 50 * error
 
 
-# How much of each bound the laws use, at most: more would be a violation, and the second number
-# is the share that must be seen, so that a bound smaller by that factor is caught.
+# How much of each bound the settings use, at most: more would be a violation, and the second number
+# is the fraction that must be seen, so that a bound smaller by that factor is caught.
 MEANS = {
     "lemma_bound": (lambda c: bounds.lemma_bound(c["p"], c["mu"], c["size"]), 0.25),
     "general_form": (lambda c: bounds.general_form(c["p"], c["mu"], c["size"]), 0.75),
@@ -128,16 +128,16 @@ INDIVIDUAL = {
 
 @pytest.mark.parametrize("name", MEANS)
 def test_bounds_on_the_expected_advantage(name, cases):
-    function, share = MEANS[name]
+    function, fraction = MEANS[name]
     ratio = largest_ratio(cases["mean"], function(cases))
-    assert share < ratio <= ROUNDING
+    assert fraction < ratio <= ROUNDING
 
 
 @pytest.mark.parametrize("name", INDIVIDUAL)
 def test_bounds_on_the_individual_advantage(name, cases):
-    function, share = INDIVIDUAL[name]
+    function, fraction = INDIVIDUAL[name]
     ratio = largest_ratio(cases["individual"], function(cases))
-    assert share < ratio <= ROUNDING
+    assert fraction < ratio <= ROUNDING
 
 
 def test_bounds_for_independent_labels():
@@ -227,7 +227,7 @@ def test_a_gap_in_p_alone_gives_no_exponential_bound():
 
 
 def bag_gap_tail(low, high, weight, size):
-    """f_1 - f_2 of a bag and its chance, by the number of high priors in it."""
+    """f_1 - f_2 of a bag and its probability, by the number of high priors in it."""
     number = np.arange(size + 1)
     bags = np.where(number[:, None] > np.arange(size), high, low)
     gaps = additive_advantage(bags, llp(size)).mean(axis=1)
@@ -236,21 +236,21 @@ def bag_gap_tail(low, high, weight, size):
 
 @pytest.mark.parametrize("size", [2, 5, 30, 100])
 def test_the_explicit_tail_bound(size):
-    laws = itertools.product([(0, 0.5), (0.1, 0.5), (0.01, 0.9)], (1e-3, 0.1, 0.5, 1.0))
-    for (low, high), weight in laws:
+    settings = itertools.product([(0, 0.5), (0.1, 0.5), (0.01, 0.9)], (1e-3, 0.1, 0.5, 1.0))
+    for (low, high), weight in settings:
         mu = mean_and_mu(low, high, weight)[1]
-        gaps, chance = bag_gap_tail(low, high, weight, size)
-        for share in (0.0, 0.1, 0.5, 0.9):
-            exceeded = chance[gaps > bounds.tail_threshold(mu, size, share)].sum()
-            assert exceeded <= bounds.tail_probability(mu, size, share)
+        gaps, probability = bag_gap_tail(low, high, weight, size)
+        for fraction in (0.0, 0.1, 0.5, 0.9):
+            exceeded = probability[gaps > bounds.tail_threshold(mu, size, fraction)].sum()
+            assert exceeded <= bounds.tail_probability(mu, size, fraction)
 
 
 def test_a_smaller_tail_constant_is_caught():
     """0.5 in place of 9: every bag of fair coins then exceeds the level."""
-    size, share = 1000, 0.5
+    size, fraction = 1000, 0.5
     fair = bounds.independent_advantage(0.5, size)
-    assert fair > bounds.tail_threshold(0.25, size, share) * 0.25 / 9
-    assert bounds.tail_probability(0.25, size, share) < 1
+    assert fair > bounds.tail_threshold(0.25, size, fraction) * 0.25 / 9
+    assert bounds.tail_probability(0.25, size, fraction) < 1
 
 
 def test_label_dp_bounds_hold_for_random_channels_and_are_attained():
@@ -299,7 +299,7 @@ def shift_tail(p, size, level):
 
 @pytest.mark.parametrize("p", [0.002, 0.05, 0.3, 0.5])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3, 0.05, 0.5, 0.9, 1.0])
-def test_the_mended_tail_of_the_multiplicative_advantage(p, delta):
+def test_the_corrected_tail_of_the_multiplicative_advantage(p, delta):
     least = math.ceil(32 * math.log(2 / delta) / (p * (1 - p)))
     for size in (least, 2 * least, 10 * least):
         assert shift_tail(p, size, bounds.multiplicative_tail_bound(p, size, delta)) <= delta
@@ -307,7 +307,7 @@ def test_the_mended_tail_of_the_multiplicative_advantage(p, delta):
 
 
 def test_a_smaller_multiplicative_constant_is_caught():
-    """With 1 in place of 3.07 the chance exceeds delta."""
+    """With 1 in place of 3.07 the probability exceeds delta."""
     level = bounds.multiplicative_tail_bound(0.5, 10_000, 0.05) / 3.07
     assert shift_tail(0.5, 10_000, level) > 0.05
 
@@ -337,15 +337,15 @@ def test_bad_input_is_refused_with_the_value(call, words):
 
 
 def test_the_printed_form_of_the_theorem_is_at_least_the_root():
-    """mu <= p (1 - p) for every law, so Theorem 3.3 holds with constant 1 and no logarithm."""
-    p, share = np.linspace(0.001, 0.5, 100)[:, None], np.linspace(0.001, 1, 101)
-    mu = share * p * (1 - p)
+    """mu <= p (1 - p) always, so Theorem 3.3 holds with constant 1 and no logarithm."""
+    p, fraction = np.linspace(0.001, 0.5, 100)[:, None], np.linspace(0.001, 1, 101)
+    mu = fraction * p * (1 - p)
     for size in (2, 3, 4, 8, 9, 30, 10_000):
         assert np.all(bounds.root_bound(mu, size) <= bounds.general_form(p, mu, size))
 
 
 def test_extremes():
-    """No doubt, no advantage; one person, all of it."""
+    """Without uncertainty there is no advantage; a single person has the largest."""
     for function in (bounds.aggregation_bound, bounds.root_bound, bounds.tail_threshold):
         assert function(0.0, 5) == 0
     assert bounds.aggregation_bound(0.25, 1) == 0.5

@@ -56,20 +56,20 @@ def spread_agrees(values, predicted_variance):
 @pytest.mark.parametrize("bag_size", [1, 2, 5, 32])
 @pytest.mark.parametrize("p", [0.1, 0.5])
 def test_independent_labels_have_the_closed_form(bag_size, p):
-    mates, middle = precise_pmf([p] * (bag_size - 1)), bag_size // 2
-    expected = p * mpmath.fsum(mates[middle:]) - (1 - p) * mpmath.fsum(mates[middle + 1 :])
+    others, middle = precise_pmf([p] * (bag_size - 1)), bag_size // 2
+    expected = p * mpmath.fsum(others[middle:]) - (1 - p) * mpmath.fsum(others[middle + 1 :])
     rng = np.random.default_rng(0)
-    found = expected_advantage(TwoPoint(p, p), LabelProportions(bag_size), n_bags=5, rng=rng)
-    assert found.value == pytest.approx(float(expected), abs=1e-13)
-    assert found.standard_error <= 1e-15
-    assert found.n == 5
-    assert found.sampling_error is None
+    actual = expected_advantage(TwoPoint(p, p), LabelProportions(bag_size), n_bags=5, rng=rng)
+    assert actual.value == pytest.approx(float(expected), abs=1e-13)
+    assert actual.standard_error <= 1e-15
+    assert actual.n == 5
+    assert actual.sampling_error is None
 
 
-@pytest.mark.parametrize("law", [Beta(2, 30), Uniform(), Beta(2, 5), Beta(40, 40)], ids=str)
+@pytest.mark.parametrize("prior", [Beta(2, 30), Uniform(), Beta(2, 5), Beta(40, 40)], ids=str)
 @pytest.mark.parametrize("epsilon", [1.0, 3.0])
-def test_randomized_response_is_the_integral_of_theorem_3_5(law, epsilon):
-    a, b = law.a, law.b
+def test_randomized_response_is_the_integral_of_theorem_3_5(prior, epsilon):
+    a, b = prior.a, prior.b
     flip = 1 / (1 + math.exp(epsilon))
 
     def integrand(eta):
@@ -77,20 +77,20 @@ def test_randomized_response_is_the_integral_of_theorem_3_5(law, epsilon):
 
     truth = float(mpmath.quad(integrand, [flip, 0.5, 1 - flip]) / mpmath.beta(a, b))
     rng = np.random.default_rng(1)
-    found = expected_advantage(law, RandomizedResponse(epsilon), n_bags=50_000, rng=rng)
-    assert agrees(found, truth)
-    assert not agrees(found, truth + 12 * found.standard_error)
+    actual = expected_advantage(prior, RandomizedResponse(epsilon), n_bags=50_000, rng=rng)
+    assert agrees(actual, truth)
+    assert not agrees(actual, truth + 12 * actual.standard_error)
 
 
-def test_two_point_law_by_enumeration():
-    law, mechanism = TwoPoint(0.2, 0.6, weight=0.3), GeometricProportions(3, 1.0)
+def test_two_point_prior_by_enumeration():
+    prior, mechanism = TwoPoint(0.2, 0.6, weight=0.3), GeometricProportions(3, 1.0)
     truth = 0.0
     for bag in itertools.product((0.2, 0.6), repeat=3):
         weight = math.prod(0.3 if p == 0.6 else 0.7 for p in bag)
         gains = [Bag(exact(bag)).additive(i, channel_of(mechanism)) for i in range(3)]
         truth += weight * float(sum(gains)) / 3
-    found = expected_advantage(law, mechanism, n_bags=4000, rng=np.random.default_rng(2))
-    assert agrees(found, truth)
+    actual = expected_advantage(prior, mechanism, n_bags=4000, rng=np.random.default_rng(2))
+    assert agrees(actual, truth)
 
 
 def test_standard_error_over_bags_has_the_right_size():
@@ -118,12 +118,12 @@ def test_empirical_estimand_is_the_mean_over_all_bags(bag_size, size):
     for mechanism in (LabelProportions(bag_size), GeometricProportions(bag_size, 1.0)):
         truth = over_all_bags(values, mechanism)
         rng = np.random.default_rng(3)
-        found = expected_advantage(Empirical(values), mechanism, n_bags=300, rng=rng)
-        assert agrees(found, truth)
-        assert found.n >= 300
-        assert ("left out" in found.method) == (size % bag_size != 0)
+        actual = expected_advantage(Empirical(values), mechanism, n_bags=300, rng=rng)
+        assert agrees(actual, truth)
+        assert actual.n >= 300
+        assert ("left out" in actual.method) == (size % bag_size != 0)
         if size % bag_size:
-            assert f"{size % bag_size} of {size} examples" in found.method
+            assert f"{size % bag_size} of {size} examples" in actual.method
 
 
 def test_error_from_partitions_has_the_right_size():
@@ -150,16 +150,16 @@ def test_error_from_having_a_sample_has_the_right_size(size, bag_size):
         runs.append(expected_advantage(data, mechanism, n_bags=2 * size // bag_size, rng=rng))
     predicted = np.mean([run.sampling_error**2 + run.standard_error**2 for run in runs])
     values = [run.value for run in runs]
-    # The jackknife is unbiased to first order only: a fifth either way is its own, not chance.
+    # The jackknife is unbiased to first order only: a fifth either way is its own error.
     assert any(spread_agrees(values, predicted * factor) for factor in (0.8, 1.0, 1.2))
     assert not spread_agrees(values, predicted / 4)
 
 
 def test_a_single_bag_cannot_show_its_sampling_error():
-    found = expected_advantage(
+    actual = expected_advantage(
         Empirical([0.2, 0.6]), LabelProportions(2), n_bags=4, rng=np.random.default_rng(0)
     )
-    assert found.sampling_error is None
+    assert actual.sampling_error is None
 
 
 @pytest.mark.parametrize(
@@ -177,11 +177,11 @@ def test_realised_advantage_agrees_on_labels_drawn_from_eta(mechanism):
     rng = np.random.default_rng(5)
     eta = rng.beta(2, 3, (5000, mechanism.bag_size))
     labels = rng.random(eta.shape) < eta
-    found = realised_advantage(eta, labels, mechanism, rng)
+    actual = realised_advantage(eta, labels, mechanism, rng)
     truth = additive_advantage(eta, mechanism).mean()
-    assert agrees(found, truth)
-    assert not agrees(found, truth + 12 * found.standard_error)
-    assert found.n == 5000
+    assert agrees(actual, truth)
+    assert not agrees(actual, truth + 12 * actual.standard_error)
+    assert actual.n == 5000
 
 
 def test_realised_advantage_shows_a_wrong_eta():
@@ -191,21 +191,21 @@ def test_realised_advantage_shows_a_wrong_eta():
     labels = rng.random(truth.shape) < truth
     mechanism = GeometricProportions(2, 0.5)
     wrong = 0.5 * truth
-    found = realised_advantage(wrong, labels, mechanism, rng)
-    assert not agrees(found, additive_advantage(wrong, mechanism).mean())
+    actual = realised_advantage(wrong, labels, mechanism, rng)
+    assert not agrees(actual, additive_advantage(wrong, mechanism).mean())
 
 
 def test_realised_advantage_vanishes_where_nothing_is_learned():
     rng = np.random.default_rng(7)
     eta = rng.random((50, 3))
     labels = rng.integers(0, 2, eta.shape)
-    found = realised_advantage(eta, labels, GeometricProportions(3, 0.0), rng)
-    assert (found.value, found.standard_error) == (0, 0)
+    actual = realised_advantage(eta, labels, GeometricProportions(3, 0.0), rng)
+    assert (actual.value, actual.standard_error) == (0, 0)
 
 
 def test_high_probability_advantage_by_enumeration():
     """All data sets of two bags of two examples, with priors from two points."""
-    law, mechanism = TwoPoint(0.2, 0.5, weight=0.4), GeometricProportions(2, 2.0)
+    prior, mechanism = TwoPoint(0.2, 0.5, weight=0.4), GeometricProportions(2, 2.0)
     channel = channel_of(mechanism)
     outcomes = []
     for priors in itertools.product((0.2, 0.5), repeat=4):
@@ -218,16 +218,16 @@ def test_high_probability_advantage_by_enumeration():
     for low, high in itertools.pairwise(levels):
         theta = (low + high) / 2
         truth = sum(weight for gain, weight in outcomes if gain > theta)
-        found = high_probability_advantage(
-            law, mechanism, theta, n_bags=2, n_draws=4000, rng=np.random.default_rng(8)
+        actual = high_probability_advantage(
+            prior, mechanism, theta, n_bags=2, n_draws=4000, rng=np.random.default_rng(8)
         )
-        assert agrees(found, truth)
-        assert found.n == 4000
+        assert agrees(actual, truth)
+        assert actual.n == 4000
 
 
 def test_high_probability_advantage_depends_on_the_number_of_bags():
     """A larger data set's mean is closer to its expectation, one sixth here."""
-    chances = [
+    probabilities = [
         high_probability_advantage(
             Uniform(),
             LabelProportions(2),
@@ -238,13 +238,13 @@ def test_high_probability_advantage_depends_on_the_number_of_bags():
         ).value
         for n in (1, 10, 1000)
     ]
-    assert chances[0] > chances[1] > chances[2] == 0
+    assert probabilities[0] > probabilities[1] > probabilities[2] == 0
 
 
-def known_mates_by_enumeration(eta, target, known, channel):
-    """Mean over which mates are known and over their labels, each branch by enumeration."""
-    mates = [j for j in range(len(eta)) if j != target]
-    subsets = list(itertools.combinations(mates, known))
+def known_members_by_enumeration(eta, target, known, channel):
+    """Mean over which others are known and over their labels, each branch by enumeration."""
+    others = [j for j in range(len(eta)) if j != target]
+    subsets = list(itertools.combinations(others, known))
     total = 0
     for subset in subsets:
         for labels in itertools.product((0, 1), repeat=known):
@@ -258,18 +258,18 @@ def known_mates_by_enumeration(eta, target, known, channel):
 
 
 @pytest.mark.parametrize("known", [0, 1, 2, 3])
-def test_known_mates_by_enumeration(known):
+def test_known_members_by_enumeration(known):
     eta, n_bags = [0.2, 0.5, 0.7, 0.35], 4000
     for mechanism in (LabelProportions(4), GeometricProportions(4, 1.0)):
         rng = np.random.default_rng(known)
         gains = advantage_with_known_members(np.tile(eta, (n_bags, 1)), mechanism, known, rng)
         for i in range(4):
-            truth = known_mates_by_enumeration(eta, i, known, channel_of(mechanism))
+            truth = known_members_by_enumeration(eta, i, known, channel_of(mechanism))
             error = gains[:, i].std(ddof=1) / math.sqrt(n_bags)
             assert abs(gains[:, i].mean() - truth) <= DEVIATIONS * error + 1e-12
 
 
-def test_what_is_known_of_all_mates_or_none():
+def test_what_is_known_of_all_members_or_none():
     eta = np.random.default_rng(10).random((6, 3))
     rng = np.random.default_rng(11)
     mechanism = LabelProportions(3)
@@ -282,9 +282,9 @@ def test_what_is_known_of_all_mates_or_none():
 
 
 def test_the_same_seed_gives_the_same_estimate():
-    for law in (Beta(2, 30), Empirical(np.linspace(0, 1, 50))):
+    for prior in (Beta(2, 30), Empirical(np.linspace(0, 1, 50))):
         runs = [
-            expected_advantage(law, LabelProportions(4), n_bags=30, rng=np.random.default_rng(12))
+            expected_advantage(prior, LabelProportions(4), n_bags=30, rng=np.random.default_rng(12))
             for _ in range(2)
         ]
         assert runs[0] == runs[1]
@@ -292,7 +292,7 @@ def test_the_same_seed_gives_the_same_estimate():
 
 
 @pytest.mark.parametrize(
-    "law, cdf",
+    "prior, cdf",
     [
         (Beta(2, 30), stats.beta(2, 30).cdf),
         (Uniform(), stats.uniform().cdf),
@@ -300,14 +300,14 @@ def test_the_same_seed_gives_the_same_estimate():
     ],
     ids=["beta-2-30", "uniform", "beta-40-40"],
 )
-def test_draws_have_their_law(law, cdf):
+def test_draws_have_their_distribution(prior, cdf):
     """Kolmogorov-Smirnov; a false alarm has probability 1e-6."""
-    draws = law.sample((100, 50), np.random.default_rng(13))
+    draws = prior.sample((100, 50), np.random.default_rng(13))
     assert draws.shape == (100, 50)
     assert stats.kstest(draws.ravel(), cdf).pvalue > 1e-6
 
 
-def test_draws_of_the_finite_laws():
+def test_draws_of_the_finite_priors():
     rng = np.random.default_rng(14)
     draws = TwoPoint(0.1, 0.9, weight=0.25).sample(10_000, rng)
     assert set(draws) == {0.1, 0.9}

@@ -76,9 +76,9 @@ eta = np.full((3, 4), 0.3)
 posterior(eta, LabelProportions(4), [0.25] * 3)
 additive_advantage(eta, LabelProportions(4))
 poisson_binomial.pmf(eta)
-from labelaudit.kernels import gain, poisson_binomial, ratio
+from labelaudit.kernels import advantage, attack, poisson_binomial
 loaded = made = 0
-for module in (gain, ratio, poisson_binomial):
+for module in (advantage, attack, poisson_binomial):
     for kernel in vars(module).values():
         if hasattr(kernel, "stats"):
             loaded += sum(kernel.stats.cache_hits.values())

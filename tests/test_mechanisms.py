@@ -1,4 +1,4 @@
-"""Mechanisms against their definitions: the law of a release, likelihoods, debiasing."""
+"""Mechanisms against their definitions: the distribution of a release, likelihoods, debiasing."""
 
 import dataclasses
 import math
@@ -45,40 +45,42 @@ def labels_with(count, bag_size, n_bags):
     return np.tile([1] * count + [0] * (bag_size - count), (n_bags, 1))
 
 
-def law_error(mechanism, channel):
-    """The largest gap between the law of a mechanism's releases and a channel, over counts."""
+def channel_error(mechanism, channel):
+    """The largest gap over counts between a channel and the distribution of the releases."""
     values, worst = np.array(release_values(mechanism)), 0.0
     for count, row in enumerate(channel):
         labels = labels_with(count, mechanism.bag_size, N_UNIFORMS)
         releases = mechanism.release(labels, EvenlySpaced())
         assert set(np.unique(releases)) <= set(values)
-        found = (releases[:, None] == values).mean(axis=0)
-        worst = max(worst, np.abs(found - np.array(row, dtype=float)).max())
+        actual = (releases[:, None] == values).mean(axis=0)
+        worst = max(worst, np.abs(actual - np.array(row, dtype=float)).max())
     return worst
 
 
 @pytest.mark.parametrize("bag_size", BAG_SIZES)
-def test_release_has_the_law_of_the_channel(bag_size):
+def test_release_has_the_distribution_of_the_channel(bag_size):
     for mechanism in finite_mechanisms(bag_size):
-        assert law_error(mechanism, channel_of(mechanism)) <= 1.01 / N_UNIFORMS, mechanism
+        assert channel_error(mechanism, channel_of(mechanism)) <= 1.01 / N_UNIFORMS, mechanism
 
 
 def test_a_wrong_flip_probability_is_noticed():
     doubled = channel_of(RandomizedResponse(2.0))
-    assert law_error(RandomizedResponse(1.0), doubled) > 0.1
-    assert law_error(GeometricProportions(3, 1.0), channel_of(GeometricProportions(3, 1.1))) > 0.01
+    assert channel_error(RandomizedResponse(1.0), doubled) > 0.1
+    assert (
+        channel_error(GeometricProportions(3, 1.0), channel_of(GeometricProportions(3, 1.1))) > 0.01
+    )
 
 
 @pytest.mark.parametrize("bag_size", BAG_SIZES)
 @pytest.mark.parametrize("epsilon", [1e-12, 1000.0])
 def test_release_at_extreme_epsilon(bag_size, epsilon):
     mechanism = GeometricProportions(bag_size, epsilon)
-    assert law_error(mechanism, channel_of(mechanism)) <= 1.01 / N_UNIFORMS
+    assert channel_error(mechanism, channel_of(mechanism)) <= 1.01 / N_UNIFORMS
 
 
 def test_release_at_epsilon_zero_is_a_fair_coin_between_the_ends():
     channel = [[0.5, 0, 0, 0.5]] * 4
-    assert law_error(GeometricProportions(3, 0.0), channel) <= 1.01 / N_UNIFORMS
+    assert channel_error(GeometricProportions(3, 0.0), channel) <= 1.01 / N_UNIFORMS
 
 
 def test_release_from_an_ordinary_generator():
@@ -89,9 +91,9 @@ def test_release_from_an_ordinary_generator():
             releases = mechanism.release(labels, np.random.default_rng(count))
             values = np.array(release_values(mechanism))
             expected = 20_000 * np.array(row, dtype=float)
-            found = (releases[:, None] == values).sum(axis=0)
-            assert found[expected == 0].sum() == 0
-            assert stats.chisquare(found[expected > 0], expected[expected > 0]).pvalue > 1e-7
+            actual = (releases[:, None] == values).sum(axis=0)
+            assert actual[expected == 0].sum() == 0
+            assert stats.chisquare(actual[expected > 0], expected[expected > 0]).pvalue > 1e-7
 
 
 def laplace_pvalue(mechanism, epsilon):
@@ -122,9 +124,9 @@ def test_likelihood_is_the_channel_column_up_to_a_factor(bag_size):
         )
         with np.errstate(divide="ignore"):
             logs = np.log(likelihood)
-        found = mechanism.log_likelihood(release_values(mechanism))
-        shift = found.max(axis=1, keepdims=True) - logs.max(axis=1, keepdims=True)
-        np.testing.assert_allclose(found - shift, logs, rtol=1e-12, atol=1e-12)
+        actual = mechanism.log_likelihood(release_values(mechanism))
+        shift = actual.max(axis=1, keepdims=True) - logs.max(axis=1, keepdims=True)
+        np.testing.assert_allclose(actual - shift, logs, rtol=1e-12, atol=1e-12)
 
 
 def test_laplace_likelihood_is_the_density_up_to_a_factor():
@@ -170,7 +172,7 @@ def test_the_printed_debiasing_is_biased(bag_size):
 
 
 def test_laplace_debias_leaves_the_release_alone():
-    """The noise is symmetric about the proportion, as its law above says."""
+    """The noise is symmetric about the proportion, as its distribution says."""
     releases = [-0.4, 0.0, 0.7, 2.0, 1e308]
     assert LaplaceProportions(3, 0.5).debias(releases).tolist() == releases
 
@@ -252,9 +254,9 @@ def test_a_channel_keeps_a_matrix_of_its_own():
 def test_labels_of_any_kind_give_the_same_release(kind):
     labels = np.random.default_rng(0).integers(0, 2, (20, 3))
     expected = GeometricProportions(3, 1.0).release(labels, np.random.default_rng(1))
-    found = GeometricProportions(3, 1.0).release(labels.astype(kind), np.random.default_rng(1))
-    assert np.array_equal(found, expected)
-    assert found.dtype == np.float64
+    actual = GeometricProportions(3, 1.0).release(labels.astype(kind), np.random.default_rng(1))
+    assert np.array_equal(actual, expected)
+    assert actual.dtype == np.float64
 
 
 @pytest.mark.parametrize("bag_size", BAG_SIZES)

@@ -21,10 +21,10 @@ def brute_force(eta, channel):
     joint = {}
     for labels in itertools.product(range(classes), repeat=k):
         weight = math.prod(eta[i][label] for i, label in enumerate(labels))
-        for release, chance in channel(labels):
+        for release, probability in channel(labels):
             table = joint.setdefault(release, [[0] * classes for _ in range(k)])
             for i, label in enumerate(labels):
-                table[i][label] += weight * chance
+                table[i][label] += weight * probability
     return joint
 
 
@@ -158,21 +158,21 @@ def test_null_and_extremes():
 
 
 def test_releases_follow_the_channel():
-    """400,000 draws; a share is off by more than 5 standard errors in one run of 10^5."""
+    """400,000 draws; a fraction is off by more than 5 standard errors in one run of 10^5."""
     mechanism = ClassRandomizedResponse(4, 1.2)
     rng = np.random.default_rng(11)
     labels = np.repeat(np.arange(4), 100_000)
     releases = mechanism.release(labels, rng)
     for label in range(4):
-        shares = np.bincount(releases[labels == label].astype(int), minlength=4) / 100_000
-        chance = mechanism.channel()[label]
-        assert np.all(np.abs(shares - chance) < 5 * np.sqrt(chance * (1 - chance) / 100_000))
+        fractions = np.bincount(releases[labels == label].astype(int), minlength=4) / 100_000
+        row = mechanism.channel()[label]
+        assert np.all(np.abs(fractions - row) < 5 * np.sqrt(row * (1 - row) / 100_000))
         mean = mechanism.debias(releases[labels == label]).mean(axis=0)
         np.testing.assert_allclose(mean, np.eye(4)[label], atol=0.02)
 
 
 def test_an_attack_gains_what_is_promised():
-    """Guess 60,000 bags: the share of right guesses is within 5 standard errors of the formula."""
+    """Guess 60,000 bags: the fraction of right ones is within 5 standard errors of the formula."""
     rng = np.random.default_rng(5)
     mechanism = ClassProportions(3, 4)
     bag = rng.dirichlet(np.ones(3), 4)
@@ -240,17 +240,17 @@ def test_splits_are_numbered_without_gaps(classes, size):
     for people in range(size + 1):
         every = itertools.combinations_with_replacement(range(classes), people)
         counts = np.array([[labels.count(a) for a in range(classes)] for labels in every])
-        places = splits.places(counts)
-        assert sorted(places) == list(range(splits.sizes[people]))
+        numbers = splits.numbers(counts)
+        assert sorted(numbers) == list(range(splits.sizes[people]))
         for a in range(classes if people < size else 0):
-            further = splits.places(counts + np.eye(classes, dtype=int)[a])
-            np.testing.assert_array_equal(splits.after[a][places], further)
+            further = splits.numbers(counts + np.eye(classes, dtype=int)[a])
+            np.testing.assert_array_equal(splits.after[a][numbers], further)
 
 
 def test_many_classes_in_small_bags_are_no_trouble():
     """Two of twenty classes have 210 outcomes; a fair die of twenty sides has a closed form.
 
-    With counts a + b the guess is right with chance 1/2, with two of a kind it is certain.
+    With counts a + b the guess is right with probability 1/2, with two of a kind it is certain.
     """
     gain = multiclass.additive_advantage(np.full((1, 2, 20), 1 / 20), ClassProportions(20, 2))
     np.testing.assert_allclose(gain, 19 / 20 * 1 / 2 + 1 / 20 - 1 / 20, rtol=1e-13)

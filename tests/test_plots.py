@@ -1,4 +1,4 @@
-"""Figures: one look for each mechanism, readable in grey, on white, and true to their numbers."""
+"""Figures: one style for each mechanism, readable in grey, on white, and true to their numbers."""
 
 import subprocess
 import sys
@@ -51,9 +51,9 @@ def test_colours_are_those_of_the_style_sheet(name):
 
 
 def test_every_mechanism_is_known_without_its_colour():
-    looks = [plots.kind_of(mechanism) for mechanism in MECHANISMS.values()]
+    kinds = [plots.kind_of(mechanism) for mechanism in MECHANISMS.values()]
     for feature in ("name", "colour", "dashes", "marker"):
-        assert len({getattr(look, feature) for look in looks}) == len(looks), feature
+        assert len({getattr(kind, feature) for kind in kinds}) == len(kinds), feature
 
 
 def test_a_mechanism_without_a_look_is_refused():
@@ -70,8 +70,8 @@ def test_shades_darken_visibly(mechanism, count):
 
 
 def test_one_shade_is_the_colour_itself():
-    look = plots.kind_of(MECHANISMS["llp"])
-    assert plots.shades(MECHANISMS["llp"], 1) == [look.colour.lower()]
+    kind = plots.kind_of(MECHANISMS["llp"])
+    assert plots.shades(MECHANISMS["llp"], 1) == [kind.colour.lower()]
     with pytest.raises(ValueError, match="count"):
         plots.shades(MECHANISMS["llp"], 0)
 
@@ -108,9 +108,9 @@ def test_randomized_response_lands_on_its_spindle(panel):
 
 
 def test_many_points_become_pixels_and_few_do_not(panel):
-    few, many = np.linspace(0, 1, 10), np.linspace(0, 1, 5000)
-    plots.scatter(panel, few, few, "black")
-    plots.scatter(panel, many, many, "black")
+    sparse, dense = np.linspace(0, 1, 10), np.linspace(0, 1, 5000)
+    plots.scatter(panel, sparse, sparse, "black")
+    plots.scatter(panel, dense, dense, "black")
     assert [bool(points.get_rasterized()) for points in panel.collections] == [False, True]
 
 
@@ -121,10 +121,10 @@ def test_sampled_markers_lie_on_the_distribution_function(panel):
     assert shown == pytest.approx({0.0: 2 / 6, 0.5: 3 / 6, 1.0: 4 / 6})
 
 
-@pytest.mark.parametrize("share", [0.0, 0.0078, 0.6, 1.0])
-def test_the_share_at_infinity_is_written_out(panel, share):
-    plots.infinite_fraction(panel, share, MECHANISMS["llp"])
-    assert f"{share:.2%}\nat infinity" in [text.get_text() for text in panel.texts]
+@pytest.mark.parametrize("fraction", [0.0, 0.0078, 0.6, 1.0])
+def test_the_fraction_at_infinity_is_written_out(panel, fraction):
+    plots.infinite_fraction(panel, fraction, MECHANISMS["llp"])
+    assert f"{fraction:.2%}\nat infinity" in [text.get_text() for text in panel.texts]
 
 
 def test_likelihood_bars_are_the_mechanisms(panel):
@@ -148,7 +148,7 @@ def test_error_bars_span_two_standard_errors(panel):
     np.testing.assert_allclose([s[:, 1] for s in segments], [[0.3, 0.7], [0.3, 0.5]])
 
 
-def test_laws_go_by_their_names():
+def test_priors_go_by_their_names():
     assert priors.named("beta-2-5") == priors.Beta(2, 5)
     assert priors.named("beta-0.5-40") == priors.Beta(0.5, 40)
     assert priors.named("constant-0.4") == priors.TwoPoint(0.4, 0.4)
@@ -163,11 +163,20 @@ def test_laws_go_by_their_names():
         priors.named(["uniform"])
 
 
-def test_two_point_laws_know_their_mean_and_distribution():
-    law = priors.TwoPoint(0.1, 0.7, weight=0.25)
-    assert law.mean == pytest.approx(0.25)
+def test_priors_have_labels_for_figures():
+    names = ["beta-2-30", "uniform", "beta-0.5-40", "constant-0.4", "zero-or-half"]
+    labels = ["Beta(2, 30)", "uniform", "Beta(0.5, 40)", "constant 0.4", "0 or 0.5"]
+    assert [priors.named(name).label for name in names] == labels
+    assert priors.TwoPoint(0.1, 0.7, weight=0.25).label == "0.1 or 0.7 (probability 0.25)"
+    assert priors.Empirical([0.5], label="Higgs").label == "Higgs"
+    assert priors.Uniform() == priors.Beta(1, 1)
+
+
+def test_two_point_priors_know_their_mean_and_distribution():
+    prior = priors.TwoPoint(0.1, 0.7, weight=0.25)
+    assert prior.mean == pytest.approx(0.25)
     at = [0.0, 0.1, 0.5, 0.7, 1.0]
-    np.testing.assert_array_equal(law.cdf(at), [0, 0.75, 0.75, 1, 1])
+    np.testing.assert_array_equal(prior.cdf(at), [0, 0.75, 0.75, 1, 1])
     np.testing.assert_array_equal(priors.TwoPoint(0.3, 0.3).cdf([0.2, 0.3]), [0, 1])
 
 

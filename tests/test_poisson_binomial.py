@@ -1,4 +1,4 @@
-"""The law of a bag's count, to the last digits and into the far tails."""
+"""The distribution of a bag's count, to the last digits and into the far tails."""
 
 import mpmath
 import numpy as np
@@ -11,10 +11,10 @@ from labelaudit import poisson_binomial
 SMALLEST = mpmath.mpf("1e-300")
 
 
-def worst_error(found, truth):
+def worst_error(actual, truth):
     """The largest relative error over the probabilities of at least 1e-300."""
-    assert len(found) == len(truth)
-    pairs = zip(found, truth, strict=True)
+    assert len(actual) == len(truth)
+    pairs = zip(actual, truth, strict=True)
     return max(relative_error(value, p) for value, p in pairs if p == 0 or p >= SMALLEST)
 
 
@@ -30,17 +30,17 @@ def binomial(n, p):
 @pytest.mark.parametrize("eta", BAGS, ids=str)
 def test_pmf_and_leave_one_out_by_enumeration(eta):
     bag = Bag(exact(eta))
-    assert worst_error(poisson_binomial.pmf(eta), bag.law) <= 1e-14
-    for i, (p, law) in enumerate(zip(exact(eta), poisson_binomial.leave_one_out(eta), strict=True)):
+    assert worst_error(poisson_binomial.pmf(eta), bag.pmf) <= 1e-14
+    for i, (p, pmf) in enumerate(zip(exact(eta), poisson_binomial.leave_one_out(eta), strict=True)):
         rest = bag.ones[i][1:] if p == 1 else [mass / (1 - p) for mass in bag.zeros[i][:-1]]
-        assert worst_error(law, rest) <= 1e-14
+        assert worst_error(pmf, rest) <= 1e-14
 
 
 @pytest.mark.parametrize("p", [0.5, 0.3, 0.01, 1e-9, 1 - 1e-9, 0.999])
 @pytest.mark.parametrize("bag_size", [17, 512, 4096])
 def test_pmf_of_a_homogeneous_bag_is_binomial(p, bag_size):
-    found = poisson_binomial.pmf(np.full(bag_size, p))
-    assert worst_error(found, binomial(bag_size, p)) <= 1e-12
+    actual = poisson_binomial.pmf(np.full(bag_size, p))
+    assert worst_error(actual, binomial(bag_size, p)) <= 1e-12
 
 
 @pytest.mark.parametrize("low, high", [(0.02, 0.9), (1e-9, 0.5), (1e-9, 1 - 1e-9)])
@@ -48,14 +48,14 @@ def test_pmf_of_a_large_bag_of_two_kinds(low, high):
     """Convolved binomials, at counts near the mean and far away; the members come shuffled."""
     eta = np.repeat([low, high], 2048)
     np.random.default_rng(0).shuffle(eta)
-    found = poisson_binomial.pmf(eta)
+    actual = poisson_binomial.pmf(eta)
     first, second = binomial(2048, low), binomial(2048, high)
     checked = 0
     for s in round(eta.sum()) + np.array([-400, -100, -20, -5, 0, 5, 20, 100, 400]):
-        few, many = max(0, s - 2048), min(s, 2048)
-        truth = mpmath.fdot(first[few : many + 1], second[s - many : s - few + 1][::-1])
+        least, most = max(0, s - 2048), min(s, 2048)
+        truth = mpmath.fdot(first[least : most + 1], second[s - most : s - least + 1][::-1])
         if truth >= SMALLEST:
-            assert relative_error(found[s], truth) <= 1e-12
+            assert relative_error(actual[s], truth) <= 1e-12
             checked += 1
     assert checked >= 5
 
@@ -77,9 +77,9 @@ def test_pmf_where_a_likely_member_follows_an_unlikely_run():
 def test_leave_one_out_of_a_random_bag(bag_size):
     rng = np.random.default_rng(bag_size)
     eta = rng.choice([1e-9, 1 - 1e-9, 0.5, 0.03, 0.0, 1.0, *rng.random(4)], bag_size)
-    found = poisson_binomial.leave_one_out(eta)
+    actual = poisson_binomial.leave_one_out(eta)
     for i in rng.choice(bag_size, 4, replace=False):
-        assert worst_error(found[i], precise_pmf(np.delete(eta, i))) <= 1e-12
+        assert worst_error(actual[i], precise_pmf(np.delete(eta, i))) <= 1e-12
 
 
 def test_leading_axes_are_kept():

@@ -31,6 +31,7 @@ from labelaudit import (
     multiplicative_advantage,
     multiplicative_cdf,
     posterior,
+    posterior_and_shift,
 )
 
 
@@ -44,14 +45,17 @@ def test_posterior_of_every_release_by_enumeration(eta, mechanism):
     truth = np.array([bag.posterior(i, channel) for i in range(len(eta))], dtype=object).T
     possible = [z for z, row in enumerate(truth) if row[0] is not None]
     releases = np.array(release_values(mechanism))[possible]
-    found = posterior(repeated(eta, releases), mechanism, releases)
+    actual = posterior(repeated(eta, releases), mechanism, releases)
     guesses = bayes_guess(repeated(eta, releases), mechanism, releases)
     shifts = multiplicative_advantage(repeated(eta, releases), mechanism, releases)
     ratios = likelihood_ratios(repeated(eta, releases), mechanism, releases)
+    both = posterior_and_shift(repeated(eta, releases), mechanism, releases)
+    np.testing.assert_array_equal(both[1], shifts)
     for row, z in enumerate(possible):
         for i, p in enumerate(exact(eta)):
             expected = truth[z][i]
-            assert relative_error(found[row, i], expected) <= 1e-13
+            assert relative_error(actual[row, i], expected) <= 1e-13
+            assert relative_error(both[0][row, i], expected) <= 1e-13
             if abs(expected - 0.5) > 1e-12:
                 assert guesses[row, i] == (expected > 0.5)
             if p in (0, 1):
@@ -70,13 +74,13 @@ def test_posterior_of_every_release_by_enumeration(eta, mechanism):
 def test_laplace_posterior_by_enumeration(eta, mechanism):
     bag, k = Bag(exact(eta)), len(eta)
     releases = np.array([-2.0, -0.01, 0.0, 0.26, 0.5, 0.77, 1.0, 1.3])
-    found = posterior(repeated(eta, releases), mechanism, releases)
+    actual = posterior(repeated(eta, releases), mechanism, releases)
     for row, z in enumerate(releases):
         x = mpmath.mpf(float(z)) * k
         for i in range(k):
             one = laplace_density(bag.ones[i], x, mpmath.mpf(mechanism.epsilon))
             zero = laplace_density(bag.zeros[i], x, mpmath.mpf(mechanism.epsilon))
-            assert relative_error(found[row, i], one / (one + zero)) <= 1e-12
+            assert relative_error(actual[row, i], one / (one + zero)) <= 1e-12
 
 
 def log_weights(mechanism, release):
@@ -91,8 +95,8 @@ def log_weights(mechanism, release):
 
 def posterior_error(eta, mechanism, release):
     truth = precise_posteriors(eta, log_weights(mechanism, release))
-    found = posterior(eta[None], mechanism, [release])[0]
-    pairs = list(zip(found, truth, strict=True))
+    actual = posterior(eta[None], mechanism, [release])[0]
+    pairs = list(zip(actual, truth, strict=True))
     # Below 1e-300 a float runs out of digits, and then out of range.
     assert all(value <= 1e-300 for value, p in pairs if p < 1e-300)
     return max((relative_error(v, p) for v, p in pairs if p >= 1e-300), default=0.0)
@@ -176,8 +180,8 @@ def test_posterior_of_a_large_bag(kind, mechanism, release):
 def test_posterior_of_a_homogeneous_bag_is_the_proportion(p):
     """By symmetry, at every one of the releases, whatever the prior."""
     releases = np.arange(513) / 512
-    found = posterior(np.full((513, 512), p), LabelProportions(512), releases)
-    np.testing.assert_allclose(found, np.tile(releases[:, None], 512), rtol=1e-12)
+    actual = posterior(np.full((513, 512), p), LabelProportions(512), releases)
+    np.testing.assert_allclose(actual, np.tile(releases[:, None], 512), rtol=1e-12)
 
 
 def test_posterior_of_a_very_large_bag():
@@ -212,6 +216,7 @@ def test_the_shift_never_exceeds_epsilon(epsilon):
     releases = np.arange(4) / 3
     for mechanism in (GeometricProportions(3, epsilon), LaplaceProportions(3, epsilon)):
         shifts = multiplicative_advantage(eta, mechanism, releases)
+        np.testing.assert_array_equal(posterior_and_shift(eta, mechanism, releases)[1], shifts)
         assert np.abs(shifts).max() <= epsilon
         assert shifts[0] == pytest.approx([-epsilon] * 3, rel=1e-14)
         assert shifts[3] == pytest.approx([epsilon] * 3, rel=1e-14)
@@ -236,22 +241,25 @@ def test_priors_and_noise_at_the_ends_of_a_floats_range(kind, epsilon, eta):
         distances = [abs(mpmath.mpf(x) - s) for s in range(5)]
         weights = [mpmath.exp(-mpmath.mpf(epsilon) * d) if d else mpmath.mpf(1) for d in distances]
         if finite:
-            weights = [mpmath.mpf(chance) for chance in mechanism.matrix[:, z].tolist()]
-        joint = [joint_chances(eta, i, weights) for i in range(4)]
+            weights = [mpmath.mpf(probability) for probability in mechanism.matrix[:, z].tolist()]
+        joint = [joint_probabilities(eta, i, weights) for i in range(4)]
         releases = [x if finite else x / 4]
         if not any(joint[0]):
             with pytest.raises(ValueError, match="probability zero"):
                 posterior([eta], mechanism, releases)
             continue
         truth = [float(one / (one + zero)) for one, zero in joint]
-        found = posterior([eta], mechanism, releases)[0]
-        assert found == pytest.approx(truth, rel=1e-11, abs=1e-300)
-        shifts = [shift(p, *chances) for p, chances in zip(eta, joint, strict=True)]
+        actual = posterior([eta], mechanism, releases)[0]
+        assert actual == pytest.approx(truth, rel=1e-11, abs=1e-300)
+        shifts = [shift(p, *probabilities) for p, probabilities in zip(eta, joint, strict=True)]
         moved = multiplicative_advantage([eta], mechanism, releases)[0]
         assert moved == pytest.approx(shifts, rel=1e-12, abs=1e-12)
+        both = posterior_and_shift([eta], mechanism, releases)
+        assert both[0][0] == pytest.approx(truth, rel=1e-11, abs=1e-300)
+        np.testing.assert_array_equal(both[1][0], moved)
 
 
-def joint_chances(eta, i, weights):
+def joint_probabilities(eta, i, weights):
     """P(y_i = 1, release) and P(y_i = 0, release), up to a factor, from the others' counts."""
     others, p = precise_pmf(np.delete(eta, i)), mpmath.mpf(eta[i])
     one = mpmath.fdot(others, weights[1:])
@@ -300,8 +308,8 @@ def test_bag_size_off_by_one_is_noticed(eta):
     """A bag that lost a member gets other posteriors of the same count than the whole bag."""
     bag, k = Bag(exact(eta)), len(eta)
     truth = [bag.posterior(i, channel_of(GeometricProportions(k, 1.0)))[2] for i in range(k - 1)]
-    found = posterior([eta[:-1]], GeometricProportions(k - 1, 1.0), [2 / (k - 1)])[0]
-    errors = [relative_error(v, p) for v, p in zip(found, truth, strict=True)]
+    actual = posterior([eta[:-1]], GeometricProportions(k - 1, 1.0), [2 / (k - 1)])[0]
+    errors = [relative_error(v, p) for v, p in zip(actual, truth, strict=True)]
     assert max(errors) > 1e-3
 
 
@@ -331,9 +339,9 @@ def test_a_mechanism_of_ones_own_needs_only_its_likelihood():
     channel = [[1, 0], [1, 0], [0, 1], [0, 1]]
     bag = Bag(exact(eta))
     for z in (0, 1):
-        found = posterior([eta], Faulty(), [z])[0]
+        actual = posterior([eta], Faulty(), [z])[0]
         for i in range(3):
-            assert relative_error(found[i], bag.posterior(i, channel)[z]) <= 1e-13
+            assert relative_error(actual[i], bag.posterior(i, channel)[z]) <= 1e-13
     with np.errstate(divide="ignore"):
         assert np.array_equal(Faulty().log_likelihood([1]), np.log(Faulty().likelihood([1])))
 
@@ -344,21 +352,21 @@ def test_a_mechanism_of_ones_own_in_the_far_tail():
     for release in (0.51, 1.0):
         x = mpmath.mpf(release) * 40
         truth = precise_posteriors(eta, [-50 * (x - s) ** 2 for s in range(41)])
-        found = posterior(eta[None], Smooth(), [release])[0]
-        for value, p in zip(found, truth, strict=True):
+        actual = posterior(eta[None], Smooth(), [release])[0]
+        for value, p in zip(actual, truth, strict=True):
             assert relative_error(value, p) <= 1e-10
 
 
 def test_a_label_that_the_channel_rules_out_needs_no_logarithms(monkeypatch):
-    """They are for chances that a float may have lost, and several times as slow."""
+    """They are for probabilities that a float may have lost, and several times as slow."""
     monkeypatch.setattr(attack, "_in_logs", lambda eta, logs: pytest.fail("in logarithms"))
     eta = [[0.2, 0.5, 0.9], [0.2, 0.0, 0.9], [1.0, 0.5, 0.9], [1.0, 0.0, 0.9], [1.0, 0.0, 1.0]]
     for counts in ([0, 0, 1, 1, 2], [3, 2, 3, 2, 2]):
-        found = posterior(eta, CountChannel(np.eye(4)), counts)
-        assert found == pytest.approx(posterior(eta, LabelProportions(3), np.divide(counts, 3)))
+        actual = posterior(eta, CountChannel(np.eye(4)), counts)
+        assert actual == pytest.approx(posterior(eta, LabelProportions(3), np.divide(counts, 3)))
 
 
-def test_the_exact_law_of_a_mechanism_of_ones_own_is_not_guessed():
+def test_the_exact_distribution_of_a_mechanism_of_ones_own_is_not_guessed():
     for measure in (
         lambda: additive_advantage([[0.2, 0.5, 0.9]], Faulty()),
         lambda: multiplicative_cdf([[0.2, 0.5, 0.9]], Faulty(), [1.0]),

@@ -68,9 +68,9 @@ GRIDS = st.sampled_from(
 
 def releases_of(mechanism, eta):
     """All releases of a finite mechanism with positive probability, and those probabilities."""
-    law = poisson_binomial.pmf(eta) @ np.array(channel_of(mechanism), dtype=float)
-    possible = np.flatnonzero(law > 0)
-    return np.array(release_values(mechanism))[possible], law[possible]
+    weights = poisson_binomial.pmf(eta) @ np.array(channel_of(mechanism), dtype=float)
+    possible = np.flatnonzero(weights > 0)
+    return np.array(release_values(mechanism))[possible], weights[possible]
 
 
 @steady
@@ -79,10 +79,10 @@ def test_posterior_is_a_probability(eta, kind, epsilon, seed):
     mechanism, rng = kind(eta.size, epsilon), np.random.default_rng(seed)
     labels = rng.random((1, eta.size)) < eta
     releases = mechanism.release(labels, rng)
-    found = posterior(eta[None], mechanism, releases)
-    assert ((found >= 0) & (found <= 1)).all()
-    assert (found[0][eta == 0] == 0).all()
-    assert (found[0][eta == 1] == 1).all()
+    actual = posterior(eta[None], mechanism, releases)
+    assert ((actual >= 0) & (actual <= 1)).all()
+    assert (actual[0][eta == 0] == 0).all()
+    assert (actual[0][eta == 1] == 1).all()
     shifts = multiplicative_advantage(eta[None], mechanism, releases)
     assert (np.abs(shifts) <= mechanism.epsilon * (1 + 1e-12) + 1e-15).all()
 
@@ -90,9 +90,9 @@ def test_posterior_is_a_probability(eta, kind, epsilon, seed):
 @steady
 @given(BAGS, GRIDS, EPSILONS)
 def test_average_posterior_is_the_prior(eta, kind, epsilon):
-    releases, law = releases_of(kind(eta.size, epsilon), eta)
-    found = posterior(np.tile(eta, (releases.size, 1)), kind(eta.size, epsilon), releases)
-    np.testing.assert_allclose(law @ found, eta, rtol=0, atol=1e-13)
+    releases, weights = releases_of(kind(eta.size, epsilon), eta)
+    actual = posterior(np.tile(eta, (releases.size, 1)), kind(eta.size, epsilon), releases)
+    np.testing.assert_allclose(weights @ actual, eta, rtol=0, atol=1e-13)
 
 
 @steady
@@ -100,9 +100,9 @@ def test_average_posterior_is_the_prior(eta, kind, epsilon):
 def test_additive_advantage_is_the_average_gain_of_the_posterior(eta, kind, epsilon):
     """The two come from different kernels: one sums over releases, the other is given them."""
     mechanism = kind(eta.size, epsilon)
-    releases, law = releases_of(mechanism, eta)
-    found = posterior(np.tile(eta, (releases.size, 1)), mechanism, releases)
-    gain = law @ np.maximum(found, 1 - found) - np.maximum(eta, 1 - eta)
+    releases, weights = releases_of(mechanism, eta)
+    actual = posterior(np.tile(eta, (releases.size, 1)), mechanism, releases)
+    gain = weights @ np.maximum(actual, 1 - actual) - np.maximum(eta, 1 - eta)
     advantage = additive_advantage(eta[None], mechanism)[0]
     np.testing.assert_allclose(advantage, gain, rtol=0, atol=1e-13)
 
@@ -140,12 +140,12 @@ def test_the_order_of_a_bag_does_not_matter(eta, kind, epsilon, seed):
     mechanism, rng = kind(eta.size, epsilon), np.random.default_rng(seed)
     order = rng.permutation(eta.size)
     for measure in (additive_advantage, label_advantage):
-        found = measure(eta[order][None], mechanism)[0]
-        np.testing.assert_allclose(found, measure(eta[None], mechanism)[0][order], atol=1e-13)
+        actual = measure(eta[order][None], mechanism)[0]
+        np.testing.assert_allclose(actual, measure(eta[None], mechanism)[0][order], atol=1e-13)
     releases = mechanism.release(rng.random((1, eta.size)) < eta, rng)
-    found = posterior(eta[order][None], mechanism, releases)[0]
+    actual = posterior(eta[order][None], mechanism, releases)[0]
     expected = posterior(eta[None], mechanism, releases)[0][order]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(actual, expected, rtol=1e-12)
 
 
 @steady
@@ -158,12 +158,12 @@ def test_flipping_all_labels_does_not_matter(eta, kind, epsilon, seed):
     if isinstance(mechanism, CountChannel):
         mirrored = CountChannel(mechanism.matrix[::-1])
     for measure in (additive_advantage, label_advantage):
-        found, expected = measure(1 - eta[None], mirrored), measure(eta[None], mechanism)
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
+        actual, expected = measure(1 - eta[None], mirrored), measure(eta[None], mechanism)
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-13)
     releases = mechanism.release(rng.random((1, eta.size)) < eta, rng)
     turned = releases if isinstance(mechanism, CountChannel | NoRelease) else 1 - releases
-    found = posterior(1 - eta[None], mirrored, turned)
-    np.testing.assert_allclose(1 - found, posterior(eta[None], mechanism, releases), atol=1e-12)
+    actual = posterior(1 - eta[None], mirrored, turned)
+    np.testing.assert_allclose(1 - actual, posterior(eta[None], mechanism, releases), atol=1e-12)
 
 
 @steady
@@ -171,10 +171,10 @@ def test_flipping_all_labels_does_not_matter(eta, kind, epsilon, seed):
 def test_cdf_of_the_multiplicative_advantage_is_a_cdf(eta, kind, epsilon):
     mechanism = kind(eta.size, epsilon)
     points = [-1.0, 0.0, 1e-6, 0.3, 1.0, 5.0, 40.0, 800.0, math.inf]
-    found = multiplicative_cdf(eta[None], mechanism, points)
-    assert (np.diff(found) >= 0).all()
-    assert found[0] == 0
-    assert found[-1] == pytest.approx(1, abs=1e-12)
+    actual = multiplicative_cdf(eta[None], mechanism, points)
+    assert (np.diff(actual) >= 0).all()
+    assert actual[0] == 0
+    assert actual[-1] == pytest.approx(1, abs=1e-12)
 
 
 @settings(steady, max_examples=15)
@@ -218,7 +218,7 @@ def test_the_general_code_agrees_with_the_kernels(eta, epsilon, seed):
     ids=["label", "geometric", "laplace"],
 )
 def test_advantage_does_not_grow_with_the_bag_on_average(make, a, b):
-    """Bags are nested: a member's release is noisier with more mates, on the average over them."""
+    """Bags are nested: on average a member's release is noisier with more members."""
     eta = np.random.default_rng(0).beta(a, b, (4000, 32))
     gains = [additive_advantage(eta[:, :k], make(k))[:, 0] for k in (1, 2, 4, 8, 16, 32)]
     for smaller, larger in itertools.pairwise(gains):

@@ -1,4 +1,4 @@
-"""Bad input stops at the door: each refusal names the offending value and what is allowed."""
+"""Invalid input: each error names the offending value and what is allowed."""
 
 import math
 import warnings
@@ -59,7 +59,7 @@ OF_ETA = {
     "multiplicative_cdf": lambda eta: multiplicative_cdf(eta, LLP, [1.0]),
     "multiplicative_quantile": lambda eta: multiplicative_quantile(eta, LLP, 0.5),
     "realised_advantage": lambda eta: realised_advantage(eta, [[0, 1], [1, 1]], LLP, RNG),
-    "known_mates": lambda eta: advantage_with_known_members(eta, LLP, 1, RNG),
+    "known_members": lambda eta: advantage_with_known_members(eta, LLP, 1, RNG),
 }
 
 
@@ -103,9 +103,9 @@ def test_bad_priors(call, eta, error, message):
     ids=str,
 )
 def test_bad_priors_of_a_count(eta, error, message):
-    for law in (poisson_binomial.pmf, poisson_binomial.leave_one_out):
+    for function in (poisson_binomial.pmf, poisson_binomial.leave_one_out):
         with pytest.raises(error, match=message):
-            law(eta)
+            function(eta)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ OF_MECHANISM = {
         Uniform(), m, 0.1, n_bags=2, n_draws=2, rng=RNG
     ),
     "realised_advantage": lambda m: realised_advantage([0.5, 0.5], [0, 1], m, RNG),
-    "known_mates": lambda m: advantage_with_known_members([0.5], m, 0, RNG),
+    "known_members": lambda m: advantage_with_known_members([0.5], m, 0, RNG),
 }
 
 
@@ -378,11 +378,11 @@ def test_something_that_is_no_mechanism(call, mechanism):
         call(mechanism)
 
 
-@pytest.mark.parametrize("law", [0.5, Beta, None, [0.1, 0.2]], ids=str)
-def test_something_that_is_no_law_of_priors(law):
+@pytest.mark.parametrize("prior", [0.5, Beta, None, [0.1, 0.2]], ids=str)
+def test_something_that_is_no_distribution_of_priors(prior):
     for call in (
-        lambda: expected_advantage(law, LLP, n_bags=4, rng=RNG),
-        lambda: high_probability_advantage(law, LLP, 0.1, n_bags=2, n_draws=2, rng=RNG),
+        lambda: expected_advantage(prior, LLP, n_bags=4, rng=RNG),
+        lambda: high_probability_advantage(prior, LLP, 0.1, n_bags=2, n_draws=2, rng=RNG),
     ):
         with pytest.raises(TypeError, match=r"prior must be a distribution.*not "):
             call()

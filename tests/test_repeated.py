@@ -49,9 +49,9 @@ def kinds(k):
 def labelled_bags(eta):
     """Every labelling of a bag with its probability."""
     for labels in itertools.product((0, 1), repeat=len(eta)):
-        chance = math.prod(p if y else 1 - p for p, y in zip(eta, labels, strict=True))
-        if chance > 0:
-            yield np.array(labels), chance
+        probability = math.prod(p if y else 1 - p for p, y in zip(eta, labels, strict=True))
+        if probability > 0:
+            yield np.array(labels), probability
 
 
 def joint(eta, mechanism, times):
@@ -59,11 +59,11 @@ def joint(eta, mechanism, times):
     matrix = mechanism.channel().matrix
     sequences = list(itertools.product(range(matrix.shape[1]), repeat=times))
     one, zero = np.zeros((2, len(eta), len(sequences)))
-    for labels, chance in labelled_bags(eta):
+    for labels, probability in labelled_bags(eta):
         row = matrix[labels.sum()]
-        law = np.array([math.prod(row[list(sequence)]) for sequence in sequences])
-        one[labels == 1] += chance * law
-        zero[labels == 0] += chance * law
+        pmf = np.array([math.prod(row[list(sequence)]) for sequence in sequences])
+        one[labels == 1] += probability * pmf
+        zero[labels == 0] += probability * pmf
     return sequences, one, zero
 
 
@@ -81,8 +81,8 @@ def test_posterior_and_advantages_agree_with_brute_force(eta, times):
         possible = np.flatnonzero((one + zero)[0] > 0)
         expected = one[:, possible] / (one + zero)[:, possible]
         releases = [[as_release(mechanism, z) for z in sequences[j]] for j in possible]
-        found = posterior(np.tile(eta, (possible.size, 1)), repeated, releases)
-        np.testing.assert_allclose(found, expected.T, atol=1e-12)
+        actual = posterior(np.tile(eta, (possible.size, 1)), repeated, releases)
+        np.testing.assert_allclose(actual, expected.T, atol=1e-12)
         blind = np.maximum(eta, 1 - np.array(eta))
         gain = np.maximum(one, zero).sum(axis=1) - blind
         np.testing.assert_allclose(additive_advantage([eta], repeated)[0], gain, atol=1e-12)
@@ -176,12 +176,12 @@ def test_repeated_laplace_is_attacked_exactly_and_measured_by_sampling():
     eta = np.array([[0.2, 0.6, 0.5]])
     repeated = Repeated(LaplaceProportions(3, 0.9), 2)
     releases = [[0.31, 0.77]]
-    chances = np.zeros((3, 2))
-    for labels, chance in labelled_bags(eta[0]):
-        share = labels.mean()
-        density = math.prod(math.exp(-2.7 * abs(z - share)) for z in releases[0])
-        chances[np.arange(3), labels] += chance * density
-    expected = chances[:, 1] / chances.sum(axis=1)
+    probabilities = np.zeros((3, 2))
+    for labels, probability in labelled_bags(eta[0]):
+        proportion = labels.mean()
+        density = math.prod(math.exp(-2.7 * abs(z - proportion)) for z in releases[0])
+        probabilities[np.arange(3), labels] += probability * density
+    expected = probabilities[:, 1] / probabilities.sum(axis=1)
     np.testing.assert_allclose(posterior(eta, repeated, releases)[0], expected, atol=1e-13)
     with pytest.raises(TypeError, match="the exact distribution of LaplaceProportions"):
         additive_advantage(eta, repeated)
@@ -194,20 +194,22 @@ def test_repeated_laplace_is_attacked_exactly_and_measured_by_sampling():
 def test_draws_of_a_bag_are_not_as_many_bags():
     """The error must be that of the value when bags and draws are both drawn again."""
     repeated = Repeated(LaplaceProportions(2, 3.0), 2)
-    found = []
+    actual = []
     for seed in range(60):
         rng = np.random.default_rng([11, seed])
         # A bag is either wide open or all but decided, so that bags differ more than draws.
         eta = np.where(rng.random((40, 1)) < 0.5, 0.5, 0.01) * np.ones((40, 2))
-        found.append(sampled_advantage(eta, repeated, draws=10, rng=rng))
-    spread = np.std([one.value for one in found], ddof=1)
+        actual.append(sampled_advantage(eta, repeated, draws=10, rng=rng))
+    spread = np.std([estimate.value for estimate in actual], ddof=1)
     # A spread of 60 values is within a third of the truth but once in ten thousand seeds.
-    assert np.mean([one.standard_error for one in found]) == pytest.approx(spread, rel=0.35)
+    assert np.mean([estimate.standard_error for estimate in actual]) == pytest.approx(
+        spread, rel=0.35
+    )
     alone = sampled_advantage([[0.5, 0.4]], repeated, draws=10, rng=np.random.default_rng(0))
     assert 0 < alone.standard_error < 0.2
 
 
-def test_known_mates_take_repeated_releases():
+def test_known_members_take_repeated_releases():
     eta = np.full((30, 3), 0.4)
     repeated = Repeated(GeometricProportions(3, 0.8), 2)
     gains = advantage_with_known_members(eta, repeated, 2, np.random.default_rng(0))

@@ -22,20 +22,6 @@ BINS = 1 << RADIX
 
 
 @compiled()
-def _bin(points, value):
-    """The index of the first of the sorted `points` that is at least `value`."""
-    low = 0
-    high = points.size
-    while low < high:
-        middle = (low + high) // 2
-        if points[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled()
 def _split(total, odds, ratio):
     """Parts of `total` = (odds one + zero) / (1 + odds), where one / zero is `ratio`."""
     if math.isinf(ratio):
@@ -50,7 +36,7 @@ def _probability_below(target, odds, size, epsilon, pmf_sum, below, above, under
 
     The ratio grows with the release: find the two counts it lies between, then the point.
     """
-    j = _bin(knots[:size], target) - 1
+    j = np.searchsorted(knots[:size], target) - 1
     if j < 0:
         # Releases below the counts' window have no probability worth counting.
         return 0.0
@@ -115,7 +101,8 @@ def _grid_bag(p, c, odds, n, epsilon, points, rows, work, mass):
         member_ratios(odds[i], noisy, q, 1.0 / q, ratios)
         for z in range(noisy.size):
             # No shift exceeds epsilon; a ratio of exp(epsilon) may not fit a float.
-            mass[_bin(points, min(abs(math.log(ratios[z])), epsilon))] += probability[z]
+            shift = min(abs(math.log(ratios[z])), epsilon)
+            mass[np.searchsorted(points, shift)] += probability[z]
 
 
 @compiled(parallel=True)

@@ -1,6 +1,7 @@
 """The attacker's inner loop: what a release says about each label of its bag.
 
-The recursion of `bag` for one release and all members at once.
+The recursion of `bag` for one release: in a small bag member by member, in others for all members
+at once.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from numba import prange
 from labelaudit.kernels import compiled
 from labelaudit.kernels.bag import read_bag
 from labelaudit.kernels.count import N_CHUNKS, NEGLIGIBLE, TINY, count_pmf, noisy_pmf
-from labelaudit.kernels.small import SMALL, attack_small_bag
 
+# Bags this small are never worth trimming, and their vectors are too short to be worth setting up.
+SMALL = 32
 # Beyond this exp(-epsilon) competes with NEGLIGIBLE.
 LARGE_EPSILON = 32.0
 
@@ -93,7 +95,7 @@ def _sweep(odds, n, steps, n_steps, start, state):
 
 
 @compiled()
-def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
+def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one):
     """P(y_i = 0 | x) and P(y_i = 1 | x) of the n members that are not known, for 0 < x < n."""
     p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
     noisy, steps, rows, pmf = work[5], work[6], work[7:9], work[7]
@@ -115,8 +117,8 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
     if q > 0.0 and (x <= lo or x >= hi):
         start = right if x <= lo else 1.0 / left
         for i in range(n):
-            one[i] = odds[i] * start / (1.0 + odds[i] * start)
-            zero[i] = 1.0 / (1.0 + odds[i] * start)
+            p_one[i] = odds[i] * start / (1.0 + odds[i] * start)
+            p_zero[i] = 1.0 / (1.0 + odds[i] * start)
         return
     noisy_pmf(pmf, lo, hi, x - t, left, right, noisy)
     for j in range(lo, t + 1):
@@ -129,43 +131,43 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one):
         group[picked] = odds[i]
         where[picked] = i
         picked += odds[i] * turn <= 1.0
-        one[i] = 1.0
+        p_one[i] = 1.0
     _sweep(group, picked, steps, t + 1 - lo, right, state)
     for j in range(picked):
-        one[where[j]] = state[j]
+        p_one[where[j]] = state[j]
     # Downwards for the others, and where the complement would have lost its digits.
     for j in range(hi - t):
         steps[j] = noisy[hi + 1 - j] / noisy[hi - j]
     picked = 0
     for i in range(n):
-        zero[i] = 1.0 - one[i]
+        p_zero[i] = 1.0 - p_one[i]
         group[picked] = c[i] / p[i]
         where[picked] = i
-        picked += not one[i] <= 0.9
+        picked += not p_one[i] <= 0.9
     _sweep(group, picked, steps, hi - t, left, state)
     for j in range(picked):
-        zero[where[j]] = state[j]
-        one[where[j]] = 1.0 - state[j]
+        p_zero[where[j]] = state[j]
+        p_one[where[j]] = 1.0 - state[j]
 
 
 @compiled()
-def _write(eta, n, zero, one, as_ratio, member, out):
+def _write(eta, n, p_zero, p_one, as_ratio, member, out):
     """Write posteriors or likelihood ratios of the members that are not known."""
     if as_ratio:
         for i in range(n):
             value = eta[member[i]]
-            one[i] = one[i] * (1.0 - value) / (zero[i] * value)
+            p_one[i] = p_one[i] * (1.0 - value) / (p_zero[i] * value)
     if n == eta.size:
-        out[:] = one[:n]
+        out[:] = p_one[:n]
     else:
         for i in range(n):
-            out[member[i]] = one[i]
+            out[member[i]] = p_one[i]
 
 
 @compiled()
 def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, where, out):
     """Fill `out` for one bag, whatever its priors and its release."""
-    zero, one = work[9], work[10]
+    p_zero, p_one = work[9], work[10]
     n, ones, mean, variance = read_bag(eta, work[0], work[1], work[2], member)
     if n < eta.size:
         for j in range(eta.size):
@@ -177,11 +179,85 @@ def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, where, out):
     if x <= 0 or x >= n:
         for i in range(n):
             up = q * work[2, i] if x <= 0 else work[2, i] / q
-            one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
-            zero[i] = 1.0 / (1.0 + up)
+            p_one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
+            p_zero[i] = 1.0 / (1.0 + up)
     else:
-        _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, zero, one)
-    _write(eta, n, zero, one, as_ratio, member, out)
+        _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one)
+    _write(eta, n, p_zero, p_one, as_ratio, member, out)
+
+
+@compiled()
+def _attack_end(eta, low, q, as_ratio, out):
+    """A release at or beyond an end says the same of every label: exp(-epsilon), or its inverse."""
+    for i in range(eta.size):
+        prior = eta[i]
+        if prior <= 0.0 or prior >= 1.0:
+            return False
+        odds = prior / (1.0 - prior)
+        if as_ratio:
+            out[i] = q if low else 1.0 / q
+        else:
+            out[i] = odds * q / (1.0 + odds * q) if low else odds / (odds + q)
+    return True
+
+
+@compiled()
+def _noisy_steps(eta, x, t, q, steps, noisy):
+    """Ratios of neighbouring probabilities of the noisy count: up to t upwards, above it downwards.
+
+    False where a label is known or a probability leaves the range of a float: either puts an end
+    of the distribution out of reach.
+    """
+    k = eta.size
+    pmf = steps
+    pmf[0] = 1.0
+    for j in range(k):
+        prior = eta[j]
+        pmf[j + 1] = pmf[j] * prior
+        for s in range(j, 0, -1):
+            pmf[s] = pmf[s] * (1.0 - prior) + pmf[s - 1] * prior
+        pmf[0] *= 1.0 - prior
+    if not (pmf[0] > TINY and pmf[k] > TINY):
+        return False
+    if q == 0.0:
+        noisy[0] = 0.0
+        for s in range(k + 1):
+            noisy[s + 1] = pmf[s]
+    else:
+        noisy_pmf(pmf, 0, k, x - t, q, q, noisy)
+    for j in range(t + 1):
+        steps[j] = noisy[j] / noisy[j + 1]
+    for j in range(t + 1, k + 1):
+        steps[j] = noisy[j + 1] / noisy[j]
+    return True
+
+
+@compiled()
+def _attack_small_bag(eta, x, q, as_ratio, steps, noisy, out):
+    """The recursion of `bag` member by member; False if the bag needs the general way."""
+    k = eta.size
+    if not 0.0 < x < k:
+        return _attack_end(eta, x <= 0.0, q, as_ratio, out)
+    t = math.floor(x)
+    if not _noisy_steps(eta, x, t, q, steps, noisy):
+        return False
+    for i in range(k):
+        prior = eta[i]
+        odds = prior / (1.0 - prior)
+        up = 1.0
+        if odds * steps[t] <= 1.0:
+            up = odds * q / (1.0 + odds * q)
+            for j in range(t + 1):
+                up = odds * steps[j] * (1.0 - up)
+        if up <= 0.9:
+            out[i] = up / ((1.0 - up) * odds) if as_ratio else up
+        else:
+            odds = (1.0 - prior) / prior
+            down = odds * q / (1.0 + odds * q)
+            for j in range(k, t, -1):
+                down = odds * steps[j] * (1.0 - down)
+            out[i] = (1.0 - down) * odds / down if as_ratio else 1.0 - down
+    return True
 
 
 @compiled(parallel=True)
@@ -203,7 +279,7 @@ def attack(eta, positions, epsilon, as_ratio):
         member = np.empty(k, np.int64)
         where = np.empty(k + 1, np.int64)
         for bag in range(start, stop):
-            done = k <= SMALL and attack_small_bag(
+            done = k <= SMALL and _attack_small_bag(
                 eta[bag], positions[bag], q, as_ratio, pmf, noisy, out[bag]
             )
             if not done:
