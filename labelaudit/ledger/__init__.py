@@ -15,9 +15,11 @@ import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from string import Formatter
 from typing import Any, Literal, TypedDict
 
 from labelaudit.command_line import did_you_mean
@@ -42,6 +44,18 @@ __all__ = [
 Verdict = Literal["holds", "false", "misprint", "gap", "unchecked"]
 _NUMBER = re.compile(r"\{[a-z_]\w*(?:\.\w+|\[\d+\])*(?::[^{}]+)?\}")
 _RANGE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
+
+
+class _Format(Formatter):
+    """Formats a fraction as a float where a format is given; Python 3.11 cannot."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec and isinstance(value, Fraction):
+            value = float(value)
+        return str(super().format_field(value, format_spec))
+
+
+_FORMAT = _Format()
 
 
 class Entry(TypedDict):
@@ -115,7 +129,7 @@ def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
     'eta in {0, 1/2}, k to 9, slack 0.50'
     """
     text = _RANGE.sub(lambda part: search.pick(part[1], part[2]), text)
-    return _NUMBER.sub(lambda part: part[0].format(**numbers), text)
+    return _NUMBER.sub(lambda part: _FORMAT.vformat(part[0], (), numbers), text)
 
 
 @cache

@@ -579,7 +579,7 @@ def last_display(search: Search, inner: int = 8) -> Result:
     confirm(sum_enclosure > printed, "the counterexample at eta = 1/2, k = 1000")
     confirm(sum_enclosure < lemma, "Lemma A.3 at the same point")
     return False, {
-        "left": float(left),
+        "left": left,
         "printed": float(printed.mid),
         "failing": failing,
         "last": failing[-1],
@@ -630,7 +630,7 @@ def bernstein_tail(search: Search, scale: float = 1.0) -> Result:
     confirm(tail > Fraction(1, 2 * size), "the counterexample at k = 10")
     return False, {
         "reach": float(reach.mid),
-        "tail": float(tail),
+        "tail": tail,
         "ratio": ratio,
         "last": ratio[k],
         "k": k,

@@ -62,7 +62,7 @@ def squares_lemma(search: Search, factor: int = 1) -> Result:
     right = squares_bound(interval.mpf(k), mu, math=interval)
     confirm(interval.mpf(sharp.numerator) / sharp.denominator > right, "the counterexample")
     return False, {
-        "sharp": float(sharp),
+        "sharp": sharp,
         "right": float(right.mid),
         "first": first,
         "excess": -largest.value - 1,
@@ -197,7 +197,6 @@ def cosine_sum(search: Search, largest: float = 1.0) -> Result:
     confirm(interval.mpf(left.numerator) / left.denominator > right, "the counterexample")
     return False, {
         "left": left,
-        "left_value": float(left),
         "right": float(right.mid),
         "corrected": corrected,
         "largest": sizes[-1],

@@ -490,10 +490,8 @@ def needs_rest(search: Search, constant: Fraction = Fraction(3)) -> Result:
             confirm(scaled <= corrected, "V >= 1 gives 1 + 4/sqrt(3) instead of 3")
     return not fails, {
         "left": left,
-        "left_value": float(left),
         "constant": constant,
         "right": constant / sigma,
-        "right_value": float(constant / sigma),
         "both": sum(both),
         "allowed": sum(allowed),
     }

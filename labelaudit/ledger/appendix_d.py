@@ -126,7 +126,7 @@ def optimal_predictor(search: Search, divide: bool = True) -> Result:
             confirm(not divide or excess == spread + mean**2, "the excess in closed form")
             least, entropy = min(least, excess), min(entropy, extra)
     return least > 0 and entropy > 0, {
-        "least": float(least),
+        "least": least,
         "entropy": entropy,
         "cases": len(grid),
         "largest": min(4, sizes(search)[-1]),
@@ -143,7 +143,7 @@ def unbiased_gradient(
         for slope in slopes.values():
             noisy, clean = mean_gradients(size, slope, divide)
             agree &= noisy == clean
-    return agree, {"largest_bag": sizes(search)[-1]}
+    return agree, {}
 
 
 @check("TD.2-var", {"divide": False})
@@ -159,7 +159,7 @@ def gradient_square(search: Search, divide: bool = True) -> Result:
         for name in SLOPES:
             noisy, clean, added, _ = square_terms(size, name, divide)
             agree &= noisy == clean + added
-    return agree, {"largest_bag": sizes(search)[-1]}
+    return agree, {}
 
 
 @check("TD.2-max", {"choose": min})
@@ -171,11 +171,7 @@ def largest_variance(search: Search, choose: Callable[[list[Fraction]], Fraction
         for name in SLOPES:
             *_, added, bare = square_terms(size, name)
             ratios.append(added / (choose(variances) * bare))
-    return max(ratios) <= 1, {
-        "least": float(min(ratios)),
-        "most": float(max(ratios)),
-        "largest_bag": sizes(search)[-1],
-    }
+    return max(ratios) <= 1, {"least": min(ratios), "most": max(ratios)}
 
 
 @check("D-varLap", {"halving": 2})
@@ -218,7 +214,7 @@ def clipping_helps(search: Search, divide: bool = True) -> Result:
             saved = (ratio**count + ratio ** (size - count)) / (1 + ratio)
             confirm(variance == unit * (2 - saved), "the closed form of the variance")
         worst = max(worst, variance / (2 * unit))
-    return worst < 1, {"worst": float(worst), "printed": printed}
+    return worst < 1, {"worst": worst, "printed": printed}
 
 
 @check("D-varRR", {"wrong": 1})
@@ -244,7 +240,7 @@ def less_noise(search: Search, clipped: bool = True) -> Result:
         if size > 1:
             worst = max(worst, variance * size / unit)
         scaled = min(scaled, variance * size**2 / unit)
-    return worst < 1, {"worst": float(worst), "scaled": float(scaled)}
+    return worst < 1, {"worst": worst, "scaled": scaled}
 
 
 def laplace_mean(function: Any, scale: float) -> Any:
@@ -315,7 +311,7 @@ def mean_of_proportion(search: Search, summed: bool = False) -> Result:
             confirm(mean == sum(PRIOR[x] for x in features) / size, "E(alpha) averages h*")
     mean = (PRIOR[0] + PRIOR[1]) / 2
     printed = [sum(PRIOR.values()) / 2] if summed else [PRIOR[x] / 2 for x in (0, 1)]
-    return mean in printed, {"largest": sizes(search)[-1]}
+    return mean in printed, {}
 
 
 @check("TD.2-cross", {"with_noise": True})
@@ -334,7 +330,7 @@ def cross_term(search: Search, with_noise: bool = False) -> Result:
     for size, name in product(sizes(search), SLOPES):
         confirm(cross(size, name, True) == 0, "with the noise the cross term vanishes")
     shown = cross(1, "squared error", with_noise)
-    return shown == 0, {"shown": shown, "largest_bag": sizes(search)[-1]}
+    return shown == 0, {"shown": shown}
 
 
 @check("TD.2-trace", {"theta": TRUE_THETA})
@@ -355,9 +351,4 @@ def trace_of_covariance(search: Search, theta: tuple[Fraction, Fraction] = OTHER
         norm, trace, centre = parts(size, name)
         confirm(norm == trace + centre, "E|X|^2 = tr Cov(X) + |E X|^2")
     norm, trace, centre = parts(1, "squared error")
-    return norm == trace, {
-        "norm": norm,
-        "trace": trace,
-        "centre": centre,
-        "largest_bag": sizes(search)[-1],
-    }
+    return norm == trace, {"norm": norm, "trace": trace, "centre": centre}

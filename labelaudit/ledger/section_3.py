@@ -186,7 +186,6 @@ def independent_sqrt_bound(search: Search, constant: float = 1.0, power: float =
         "at_k": at_k,
         "late": late,
         "cases": len(p),
-        "largest_bag": bag_sizes(search)[-1],
     }
 
 
@@ -201,12 +200,7 @@ def independent_gap_bound(search: Search, rate: float = 2.0) -> Result:
         rates = -log_independent_advantage(p, k) / (gap * k)
         if rates.min() < least:
             least, at = float(rates.min()), (float(p[rates.argmin()]), k)
-    return least >= rate, {
-        "least": least,
-        "at": at,
-        "cases": len(p),
-        "largest": bag_sizes(search)[-1],
-    }
+    return least >= rate, {"least": least, "at": at, "cases": len(p)}
 
 
 @check("S3-nonneg", {"concave": False})
@@ -516,7 +510,7 @@ def probability_of_equal_labels(
         confirm(equal_labels(eta) > 0, "priors inside (0, 1) give a positive probability")
     probabilities = [equal_labels(eta) for eta in bags]
     truth = all(0 < probability <= Fraction(1, 20) for probability in probabilities)
-    return truth, {"probabilities": probabilities, "skewed": float(probabilities[-1])}
+    return truth, {"probabilities": probabilities, "skewed": probabilities[-1]}
 
 
 @check("D3.6-eps", {"scale": Fraction(9, 10)})
