@@ -199,12 +199,12 @@ def wrong_arrows(source, module):
 @pytest.mark.parametrize(
     ("module", "source", "wrong"),
     [
-        ("labelaudit.attack", "from .ledger import rows", {"ledger"}),
+        ("labelaudit.attack", "from .ledger import exact", {"ledger"}),
         ("labelaudit.attack", "from .mechanisms import NoRelease", set()),
         ("labelaudit.attack", "def late():\n    import labelaudit.learning.losses", {"learning"}),
-        ("labelaudit.ledger.rows", "from ..book import cache", {"book"}),
-        ("labelaudit.ledger.rows", "from labelaudit import attack, datasets", {"datasets"}),
-        ("labelaudit.ledger.rows", "from . import body\nfrom .. import bounds", set()),
+        ("labelaudit.ledger.exact", "from ..book import cache", {"book"}),
+        ("labelaudit.ledger.exact", "from labelaudit import attack, datasets", {"datasets"}),
+        ("labelaudit.ledger.exact", "from . import body\nfrom .. import bounds", set()),
         ("labelaudit.cli", "from labelaudit.report import command", set()),
         ("labelaudit.book", "from book.tools.runner import execute", {"book.tools"}),
         ("labelaudit.cli", "import book.tools.commands", {"book.tools"}),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labelaudit.ledger.badges import verdicts
+from labelaudit.ledger.show import verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 VERDICTS = json.loads((ROOT / "tests" / "ledger_verdicts.json").read_text(encoding="utf-8"))
@@ -55,15 +55,15 @@ def test_a_wrong_badge_is_seen(chapter):
     assert wrong_badges(wrong_colour) != []
 
 
-def test_the_table_shows_badge_evidence_and_mended_form():
+def test_the_table_shows_badge_evidence_and_corrected_form():
     shown = verdicts("N-0.46", "T3.5")
     assert [item["id"] for item in shown.entries] == ["N-0.46", "T3.5"]
     html = shown._repr_html_()
     assert '<span class="verdict verdict-misprint">misprint</span>' in html
-    assert "<em>Mended:</em> 1 - 2/(1 + e<sup>ε</sup>)" in html
+    assert "<em>Corrected:</em> 1 - 2/(1 + e<sup>ε</sup>)" in html
     assert "0.4621" in repr(shown)
 
 
-def test_an_unknown_statement_is_refused():
+def test_an_unknown_statement_is_an_error():
     with pytest.raises(ValueError, match=r"no statement 'T9\.9' in the ledger"):
         verdicts("T9.9")

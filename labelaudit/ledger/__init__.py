@@ -1,5 +1,8 @@
 """The ledger: every checkable statement of the paper, its check, its evidence and its verdict.
 
+`statements.yml` lists the statements by section of the paper. Each section has a module of checks,
+which is imported when one of its statements is run.
+
 >>> from labelaudit import ledger
 >>> ledger.run(only="N-0.46")[0]["verdict"]
 'misprint'
@@ -7,15 +10,20 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
-from typing import TypedDict
+from importlib.resources import files
+from string import Formatter
+from typing import Any, Literal, TypedDict
 
 from labelaudit.command_line import did_you_mean
-from labelaudit.ledger.rows import ROWS, Finding, Refuted, Row, Search, Verdict
+from labelaudit.ledger.check import CHECKS, Refuted, Search
 
 __all__ = [
     "Entry",
@@ -33,15 +41,21 @@ __all__ = [
     "select",
 ]
 
-_PARTS = (
-    "section_2",
-    "section_3",
-    "section_4",
-    "appendix_a",
-    "appendix_b",
-    "appendix_c",
-    "appendix_d",
-)
+Verdict = Literal["holds", "false", "misprint", "gap", "unchecked"]
+_NUMBER = re.compile(r"\{[a-z_]\w*(?:\.\w+|\[\d+\])*(?::[^{}]+)?\}")
+_RANGE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
+
+
+class _Format(Formatter):
+    """Formats a fraction as a float where a format is given; Python 3.11 cannot."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if format_spec and isinstance(value, Fraction):
+            value = float(value)
+        return str(super().format_field(value, format_spec))
+
+
+_FORMAT = _Format()
 
 
 class Entry(TypedDict):
@@ -50,36 +64,87 @@ class Entry(TypedDict):
     id: str
     line: int
     verdict: Verdict
+    read: bool
     evidence: str
     searched: str
-    mended: str | None
+    corrected: str | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a run of a check shows: verdict, evidence, range searched, corrected statement."""
+
+    verdict: Verdict
+    evidence: str
+    searched: str
+    corrected: str | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One checkable statement of the paper, as `statements.yml` describes it.
+
+    `fault` is the verdict when the statement is not true as printed. A row with `read` has its
+    verdict from reading the text; its check, if any, supplies numbers only. `evidence`, `searched`
+    and `corrected` name the check's numbers in braces; {9|99} is the end of a range in the quick
+    and in the full search.
+    """
+
+    id: str
+    line: int
+    section: str
+    chapter: str
+    statement: str
+    evidence: str
+    searched: str
+    fault: Verdict = "false"
+    corrected: str | None = None
+    read: bool = False
+
+    @property
+    def mutants(self) -> Sequence[Mapping[str, Any]]:
+        """Wrong arguments for the check; each must change the verdict."""
+        import_module(f"{__name__}.{self.section}")
+        return CHECKS[self.id].mutants if self.id in CHECKS else ()
+
+    def run(self, search: Search, **mutant: Any) -> Finding:
+        """Run the check, as printed or with a mutant's wrong arguments."""
+        import_module(f"{__name__}.{self.section}")
+        truth, numbers = False, dict[str, Any]()
+        if self.id in CHECKS or not self.read:
+            truth, numbers = CHECKS[self.id].function(search, **mutant)
+        verdict: Verdict = "holds" if truth else self.fault
+        if bool(truth) == (self.corrected is not None or self.fault == "unchecked"):
+            shown = ", ".join(f"{name} = {value}" for name, value in numbers.items())
+            return Finding(verdict, f"Not as the ledger's table has it: {shown}", "up to this case")
+        texts = (self.evidence, self.searched, self.corrected or "")
+        evidence, searched, corrected = (_fill(text, search, numbers) for text in texts)
+        return Finding(verdict, evidence, searched, corrected or None)
+
+
+def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
+    """Put the numbers and ranges where `text` names them; braces of a set such as {0, 1/2} stay.
+
+    >>> _fill("eta in {0, 1/2}, k to {9|99}, slack {slack:.2f}", Search(quick=True), {"slack": 0.5})
+    'eta in {0, 1/2}, k to 9, slack 0.50'
+    """
+    text = _RANGE.sub(lambda part: search.pick(part[1], part[2]), text)
+    return _NUMBER.sub(lambda part: _FORMAT.vformat(part[0], (), numbers), text)
+
+
+@cache
+def _table() -> tuple[Row, ...]:
+    import yaml
+
+    text = files(__name__).joinpath("statements.yml").read_text(encoding="utf-8")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    sections = yaml.load(text, loader)
+    return tuple(Row(section=name, **row) for name, part in sections.items() for row in part)
 
 
 def rows() -> list[Row]:
-    """Every row, in the order of the paper; the modules that hold the checks load on first use."""
-    for part in _PARTS:
-        module = import_module(f"{__name__}.{part}")
-        for inner in iter_modules(getattr(module, "__path__", ())):
-            import_module(f"{module.__name__}.{inner.name}")
-    return sorted(ROWS.values(), key=lambda row: row.line)
-
-
-def entry(row: Row, search: Search) -> Entry:
-    """Run one check and put what it found in the ledger's form."""
-    try:
-        found = row.run(search)
-    except Refuted as refuted:
-        raise Refuted(
-            f"the check of {row.id} broke off, this did not come out: {refuted}"
-        ) from None
-    return {
-        "id": row.id,
-        "line": row.line,
-        "verdict": found.verdict,
-        "evidence": found.evidence,
-        "searched": found.searched,
-        "mended": found.mended,
-    }
+    """Every row, in the order of the paper."""
+    return list(_table())
 
 
 def select(only: str | Sequence[str] | None = None) -> list[Row]:
@@ -90,10 +155,26 @@ def select(only: str | Sequence[str] | None = None) -> list[Row]:
     wanted = {only} if isinstance(only, str) else set(only)
     unknown = sorted(wanted - {row.id for row in every})
     if unknown:
-        known = {row.id.lower(): row.id for row in every}
-        hint = did_you_mean(unknown[0], known.values(), "; ids look like 'T3.2-sqrt'")
+        hint = did_you_mean(unknown[0], [row.id for row in every], "; ids look like 'T3.2-sqrt'")
         raise ValueError(f"no statement {unknown[0]!r} in the ledger{hint}")
     return [row for row in every if row.id in wanted]
+
+
+def entry(row: Row, search: Search) -> Entry:
+    """Run one check and give its finding in the ledger's form."""
+    try:
+        finding = row.run(search)
+    except Refuted as refuted:
+        raise Refuted(f"the check of {row.id} stopped, this is not true: {refuted}") from None
+    return {
+        "id": row.id,
+        "line": row.line,
+        "verdict": finding.verdict,
+        "read": row.read,
+        "evidence": finding.evidence,
+        "searched": finding.searched,
+        "corrected": finding.corrected,
+    }
 
 
 def run(only: str | Sequence[str] | None = None, quick: bool = False) -> list[Entry]:
@@ -105,13 +186,14 @@ def run(only: str | Sequence[str] | None = None, quick: bool = False) -> list[En
 def as_block(item: Entry, width: int = 100) -> str:
     """One statement of the ledger as plain text."""
     notes = [("evidence", item["evidence"]), ("searched", item["searched"])]
-    if item["mended"]:
-        notes.append(("mended", item["mended"]))
+    if item["corrected"]:
+        notes.append(("corrected", item["corrected"]))
     body = [
         textwrap.fill(f"{name}: {text}", width, initial_indent="    ", subsequent_indent="      ")
         for name, text in notes
     ]
-    return "\n".join([f"{item['id']:<13} line {item['line']:<5} {item['verdict']}", *body])
+    read = " (read)" if item["read"] else ""
+    return "\n".join([f"{item['id']:<13} line {item['line']:<5} {item['verdict']}{read}", *body])
 
 
 def as_totals(entries: Sequence[Entry]) -> str:

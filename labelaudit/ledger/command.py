@@ -11,7 +11,7 @@ from typing import Any
 
 from labelaudit.command_line import CommandError
 
-NEEDS = ("mpmath", "scipy", "sympy")
+NEEDS = ("mpmath", "scipy", "sympy", "yaml")
 
 
 def add_parser(subparsers: Any) -> None:

@@ -1,9 +1,8 @@
-"""Slow, plain, exact twins of the audit, for the ledger's checks.
+"""Exact arithmetic for the checks: slow, plain twins of the audit on `fractions.Fraction`.
 
-Everything here follows the definitions word for word on `fractions.Fraction`: a bag is a tuple of
-priors, a mechanism is a function from the labels of the bag to a distribution over releases, and
-the advantage is a sum over every labelling. Use it for bags of up to about eight examples. The
-float helpers at the end reach large bags through closed forms.
+Everything follows the definitions word for word. A bag is a tuple of priors. A mechanism is a
+function from the labels of the bag to a distribution over releases. The advantage is a sum over
+every labelling, so bags have at most about eight examples; `closed_forms` serves larger ones.
 """
 
 from __future__ import annotations
@@ -11,24 +10,35 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import combinations_with_replacement, pairwise, product
 from math import comb, inf, log, prod
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from labelaudit.ledger.check import Search
 
 Labels = tuple[int, ...]
 Bag = Sequence[Fraction]
 Channel = Callable[[Labels], Mapping[Hashable, Fraction]]
-Law = Sequence[tuple[Fraction, Fraction]]
-"""A finite law for eta: pairs (value, weight)."""
+Distribution = Sequence[tuple[Fraction, Fraction]]
+"""A finite distribution of eta: pairs (value, weight)."""
 
 HALF = Fraction(1, 2)
+SMALL_CASES: dict[str, Distribution] = {
+    "eta = 1/2": [(HALF, Fraction(1))],
+    "eta = 1/10": [(Fraction(1, 10), Fraction(1))],
+    "eta in {0, 1/2}": [(Fraction(0), Fraction(2, 3)), (HALF, Fraction(1, 3))],
+    "eta in {0, 1}": [(Fraction(0), Fraction(3, 4)), (Fraction(1), Fraction(1, 4))],
+    "eta in {1/5, 9/10}": [(Fraction(1, 5), Fraction(3, 5)), (Fraction(9, 10), Fraction(2, 5))],
+}
+"""Distributions of eta for which expectations over the features are exact sums."""
+
+RATIOS = (Fraction(1, 50), Fraction(1, 10), Fraction(1, 3), HALF, Fraction(9, 10), Fraction(49, 50))
+"""Values of e^-epsilon for the checks of geometric noise."""
 
 
 def poisson_binomial(eta: Bag) -> list[Fraction]:
-    """The law of the number of positive labels in a bag, for counts 0..k.
+    """The distribution of the number of positive labels in a bag, for counts 0..k.
 
     >>> poisson_binomial([Fraction(1, 2), Fraction(1, 3)])
     [Fraction(1, 3), Fraction(1, 2), Fraction(1, 6)]
@@ -42,8 +52,23 @@ def poisson_binomial(eta: Bag) -> list[Fraction]:
 
 
 def binomial(size: int, p: Fraction) -> list[Fraction]:
-    """The binomial law for counts 0..size."""
+    """The binomial distribution for counts 0..size."""
     return [comb(size, s) * p**s * (1 - p) ** (size - s) for s in range(size + 1)]
+
+
+def differences(pmf: Sequence[Fraction]) -> list[Fraction]:
+    """P(Z = s) - P(Z = s - 1) for s = 0, ..., k + 1.
+
+    >>> differences([Fraction(1, 4), Fraction(3, 4)])
+    [Fraction(1, 4), Fraction(1, 2), Fraction(-3, 4)]
+    """
+    padded = [Fraction(0), *pmf, Fraction(0)]
+    return [after - before for before, after in pairwise(padded)]
+
+
+def spread(pmf: Sequence[Fraction]) -> Fraction:
+    """The sum of |P(Z = s) - P(Z = s - 1)| over s = 0, ..., k + 1."""
+    return sum((abs(step) for step in differences(pmf)), Fraction(0))
 
 
 def label_proportions(labels: Labels) -> Mapping[Hashable, Fraction]:
@@ -51,9 +76,9 @@ def label_proportions(labels: Labels) -> Mapping[Hashable, Fraction]:
     return {Fraction(sum(labels), len(labels)): Fraction(1)}
 
 
-def no_release(labels: Labels) -> Mapping[Hashable, Fraction]:
-    """The uninformative mechanism."""
-    return {"nothing": Fraction(1)}
+def flip_for(odds: Fraction) -> Fraction:
+    """The flip probability 1/(1 + e^epsilon) of randomized response; `odds` is e^epsilon."""
+    return 1 / (1 + odds)
 
 
 def randomized_response(flip: Fraction) -> Channel:
@@ -96,8 +121,30 @@ def geometric_proportions(size: int, ratio: Fraction) -> Channel:
     return channel
 
 
+def debiased(size: int, ratio: Fraction, divide: bool = True) -> list[Fraction]:
+    """The debiased proportion for each clipped count; the printed one does not divide by k."""
+    excess = ratio / (1 - ratio) / (size if divide else 1)
+    return [-excess, *(Fraction(z, size) for z in range(1, size)), 1 + excess]
+
+
+def moments(size: int, ratio: Fraction, count: int, divide: bool = True) -> tuple[Fraction, ...]:
+    """Mean and variance of the debiased release for a true count."""
+    masses = geometric_count(size, ratio)[count]
+    values = debiased(size, ratio, divide)
+    mean = sum((mass * value for mass, value in zip(masses, values, strict=True)), Fraction(0))
+    square = sum((mass * value**2 for mass, value in zip(masses, values, strict=True)), Fraction(0))
+    return mean, square - mean**2
+
+
+def noisy_counts(search: Search) -> Iterator[tuple[int, Fraction, int]]:
+    """Bag size, e^-epsilon and true count, for the checks of geometric noise."""
+    for size, ratio in product(range(1, search.pick(7, 13)), RATIOS):
+        for count in range(size + 1):
+            yield size, ratio, count
+
+
 def in_bags(channel: Channel, bag_size: int) -> Channel:
-    """Apply a one-bag mechanism to consecutive bags of a larger data set, independently."""
+    """Apply a mechanism for one bag to consecutive bags of a larger data set, independently."""
 
     def whole(labels: Labels) -> Mapping[Hashable, Fraction]:
         parts = [channel(labels[i : i + bag_size]) for i in range(0, len(labels), bag_size)]
@@ -107,6 +154,79 @@ def in_bags(channel: Channel, bag_size: int) -> Channel:
         }
 
     return whole
+
+
+def three_mechanisms(bag_size: int) -> dict[str, Channel]:
+    """LLP, randomized response and LLP+Geom at e^epsilon = 2 on one bag."""
+    return {
+        "LLP": label_proportions,
+        "RR": randomized_response(Fraction(1, 3)),
+        "LLP+Geom": geometric_proportions(bag_size, HALF),
+    }
+
+
+def neighbours(size: int) -> Iterator[tuple[Labels, Labels]]:
+    """Every ordered pair of labellings that differ in one label."""
+    for labels in product((0, 1), repeat=size):
+        for i in range(size):
+            yield labels, (*labels[:i], 1 - labels[i], *labels[i + 1 :])
+
+
+def random_channel(size: int, outputs: int, rng: np.random.Generator) -> Channel:
+    """A mechanism on `size` labels with random rational probabilities, all positive."""
+    rows: dict[Labels, dict[Hashable, Fraction]] = {}
+    for labels in product((0, 1), repeat=size):
+        weights = [int(w) for w in rng.integers(1, 12, outputs)]
+        rows[labels] = {z: Fraction(w, sum(weights)) for z, w in enumerate(weights)}
+
+    def channel(labels: Labels) -> Mapping[Hashable, Fraction]:
+        return rows[labels]
+
+    return channel
+
+
+def odds_ceiling(channel: Channel, size: int) -> Fraction:
+    """e^epsilon of a finite mechanism: its largest likelihood ratio between neighbours."""
+    return max(channel(a)[z] / channel(b)[z] for a, b in neighbours(size) for z in channel(a))
+
+
+def private_channels(search: Search, seed: int) -> Iterator[tuple[Channel, int, Fraction]]:
+    """Random mechanisms, randomized response and LLP+Geom, each with its exact e^epsilon."""
+    rng = np.random.default_rng(seed)
+    for _ in range(search.pick(60, 600)):
+        size = int(rng.integers(1, 4))
+        channel = random_channel(size, int(rng.integers(2, 5)), rng)
+        odds = odds_ceiling(channel, size)
+        if odds > 1:
+            yield channel, size, odds
+    for odds in (Fraction(17, 16), Fraction(2), Fraction(8), Fraction(1000)):
+        yield randomized_response(flip_for(odds)), 2, odds
+        yield geometric_proportions(3, 1 / odds), 3, odds
+
+
+def random_bag(size: int, rng: np.random.Generator) -> list[Fraction]:
+    """Priors n/20 strictly between 0 and 1."""
+    return [Fraction(int(n), 20) for n in rng.integers(1, 20, size)]
+
+
+def small_bags(size: int, steps: int) -> list[tuple[Fraction, ...]]:
+    """Every bag of `size` priors (up to order) on the grid 0, 1/steps, ..., 1."""
+    grid = [Fraction(j, steps) for j in range(steps + 1)]
+    return list(combinations_with_replacement(grid, size))
+
+
+def bags(distribution: Distribution, size: int) -> Iterator[tuple[tuple[Fraction, ...], Fraction]]:
+    """Every bag of `size` independent draws of eta, with its probability."""
+    for draw in product(distribution, repeat=size):
+        yield tuple(v for v, _ in draw), prod((w for _, w in draw), start=Fraction(1))
+
+
+def mean_and_mu(distribution: Distribution) -> tuple[Fraction, Fraction]:
+    """p = E[eta] and mu = E[eta (1 - eta)]."""
+    return (
+        sum((w * v for v, w in distribution), Fraction(0)),
+        sum((w * v * (1 - v) for v, w in distribution), Fraction(0)),
+    )
 
 
 def labellings(eta: Bag) -> Iterator[tuple[Labels, Fraction]]:
@@ -120,8 +240,8 @@ def joint(eta: Bag, channel: Channel, index: int) -> dict[Hashable, list[Fractio
     """For each release z of positive probability: [P(y_i = 0, z), P(y_i = 1, z)]."""
     table: dict[Hashable, list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
     for labels, mass in labellings(eta):
-        for release, chance in channel(labels).items():
-            table[release][labels[index]] += mass * chance
+        for release, probability in channel(labels).items():
+            table[release][labels[index]] += mass * probability
     return {release: pair for release, pair in table.items() if sum(pair) > 0}
 
 
@@ -131,7 +251,8 @@ def posterior(eta: Bag, channel: Channel, index: int) -> dict[Hashable, Fraction
     >>> posterior([Fraction(1, 3)] * 2, label_proportions, 0)[Fraction(1, 2)]
     Fraction(1, 2)
     """
-    return {z: one / (zero + one) for z, (zero, one) in joint(eta, channel, index).items()}
+    table = joint(eta, channel, index)
+    return {z: positive / (negative + positive) for z, (negative, positive) in table.items()}
 
 
 def additive_advantage(eta: Bag, channel: Channel, index: int) -> Fraction:
@@ -150,56 +271,20 @@ def best_deterministic_gain(eta: Bag, channel: Channel, index: int) -> Fraction:
     return success - max(eta[index], 1 - eta[index])
 
 
-def multiplicative_advantage(eta: Bag, channel: Channel, index: int) -> dict[Hashable, float]:
-    """I(z), Definition 3.6, for each release; 0 < eta_i < 1 is required."""
-    prior = eta[index]
-    if not 0 < prior < 1:
-        raise ValueError(f"the prior must lie strictly between 0 and 1, not {prior}")
-    return {
-        z: (inf if zero == 0 else -inf if one == 0 else log(one * (1 - prior) / (zero * prior)))
-        for z, (zero, one) in joint(eta, channel, index).items()
-    }
-
-
-def bags(law: Law, size: int) -> Iterator[tuple[tuple[Fraction, ...], Fraction]]:
-    """Every bag of `size` independent draws from a finite law for eta, with its probability."""
-    for draw in product(law, repeat=size):
-        yield tuple(v for v, _ in draw), prod((w for _, w in draw), start=Fraction(1))
-
-
-def expected_advantage(law: Law, channel: Channel, size: int, index: int = 0) -> Fraction:
-    """EAdv of a mechanism on `size` examples whose eta are independent draws from `law`."""
-    terms = (w * additive_advantage(eta, channel, index) for eta, w in bags(law, size))
+def expected_advantage(
+    distribution: Distribution, channel: Channel, size: int, index: int = 0
+) -> Fraction:
+    """EAdv of a mechanism on `size` examples whose eta are independent draws."""
+    terms = (w * additive_advantage(eta, channel, index) for eta, w in bags(distribution, size))
     return sum(terms, Fraction(0))
 
 
-def mean_and_mu(law: Law) -> tuple[Fraction, Fraction]:
-    """p = E[eta] and mu = E[eta (1 - eta)]."""
-    return (
-        sum((w * v for v, w in law), Fraction(0)),
-        sum((w * v * (1 - v) for v, w in law), Fraction(0)),
-    )
-
-
-def advantage_from_rest(eta: Any, rest: NDArray[np.float64]) -> Any:
-    """f_1i - f_2i under LLP for one example, from the count law of the rest of its bag.
-
-    The last axis of `rest` runs over the counts of the other examples; `eta` has one axis less.
-    """
-    eta = np.asarray(eta)[..., None]
-    edge = np.zeros((*rest.shape[:-1], 1))
-    negative = (1 - eta) * np.concatenate([rest, edge], axis=-1)
-    positive = eta * np.concatenate([edge, rest], axis=-1)
-    least = np.minimum(eta, 1 - eta)[..., 0]
-    return least - np.minimum(negative, positive).sum(axis=-1)
-
-
-def independent_advantage_fraction(p: Fraction, bag_size: int) -> Fraction:
-    """EAdv(LLP) for labels independent of features: the book's closed form, exactly.
+def independent_advantage(p: Fraction, bag_size: int) -> Fraction:
+    """EAdv(LLP) for labels independent of features, in closed form.
 
     With p <= 1/2, Z ~ Bin(n - 1, p) and m = floor(n/2) it is p P(Z >= m) - (1 - p) P(Z >= m + 1).
 
-    >>> independent_advantage_fraction(Fraction(1, 4), 2)
+    >>> independent_advantage(Fraction(1, 4), 2)
     Fraction(1, 16)
     """
     p = min(p, 1 - p)
@@ -208,64 +293,22 @@ def independent_advantage_fraction(p: Fraction, bag_size: int) -> Fraction:
     return p * sum(rest[middle:], Fraction(0)) - (1 - p) * sum(rest[middle + 1 :], Fraction(0))
 
 
-def log_independent_advantage(p: Any, bag_size: int) -> Any:
-    """log EAdv(LLP) for labels independent of features, for bags of 10^5 and beyond.
-
-    With p <= 1/2 the advantage is E[(2 alpha - 1)^+], a sum of positive terms, so nothing cancels.
-    Terms further than 20 standard deviations above k/2 are below e^-200 of the first and dropped.
-
-    >>> round(float(np.exp(log_independent_advantage(0.5, 9))), 12) == comb(8, 4) / 2**9
-    True
-    """
-    from scipy import special
-
-    p = np.minimum(p, 1 - np.asarray(p, dtype=float))[..., None]
-    first = bag_size // 2 + 1
-    last = min(bag_size, first + int(10 * bag_size**0.5) + 40)
-    count = np.arange(first, last + 1)
-    log_terms = (
-        special.gammaln(bag_size + 1)
-        - special.gammaln(count + 1)
-        - special.gammaln(bag_size - count + 1)
-        + special.xlogy(count, p)
-        + special.xlog1py(bag_size - count, -p)
-        + np.log(2 * count / bag_size - 1)
-    )
-    return special.logsumexp(log_terms, axis=-1)
+def shift_in_odds(eta: Bag, channel: Channel, index: int) -> dict[object, Fraction | None]:
+    """exp(I(z)) from Definition 3.6 for each release; None where it is infinite or zero."""
+    prior = eta[index]
+    return {
+        z: None if after in (0, 1) else after / (1 - after) / (prior / (1 - prior))
+        for z, after in posterior(eta, channel, index).items()
+    }
 
 
-def two_point_advantage(
-    low: float, high: float, weight: float, bag_size: int
-) -> tuple[float, float, float]:
-    """LLP when eta is `high` with probability `weight` and `low` otherwise.
-
-    Returns IEAdv at low, IEAdv at high, and EAdv: exact mixtures over the number of high priors
-    among the other examples, up to float rounding. Numbers of probability below 1e-18 are skipped.
-    """
-    from scipy import stats
-
-    others = bag_size - 1
-    number_high = np.arange(others + 1)
-    chance = stats.binom.pmf(number_high, others, weight)
-    totals = np.zeros(2)
-    for number in number_high[chance > 1e-18]:
-        rest = np.convolve(
-            stats.binom.pmf(np.arange(number + 1), number, high),
-            stats.binom.pmf(np.arange(others - number + 1), others - number, low),
-        )
-        totals += chance[number] * advantage_from_rest(np.array([low, high]), np.tile(rest, (2, 1)))
-    return float(totals[0]), float(totals[1]), float((1 - weight) * totals[0] + weight * totals[1])
-
-
-def bag_advantage(eta: NDArray[np.float64]) -> NDArray[np.float64]:
-    """f_1i - f_2i under LLP of the first example of each bag; `eta` is (n_bags, bag_size).
-
-    Priors are exchangeable, so the mean over bags drawn from a law estimates EAdv.
-    """
-    rest = np.zeros_like(eta)
-    rest[:, 0] = 1.0
-    for column in eta[:, 1:].T:
-        moved = rest[:, :-1] * column[:, None]
-        rest *= 1 - column[:, None]
-        rest[:, 1:] += moved
-    return np.asarray(advantage_from_rest(eta[:, 0], rest))
+def multiplicative_advantage(eta: Bag, channel: Channel, index: int) -> dict[Hashable, float]:
+    """I(z), Definition 3.6, for each release; 0 < eta_i < 1 is required."""
+    prior = eta[index]
+    if not 0 < prior < 1:
+        raise ValueError(f"the prior must lie strictly between 0 and 1, not {prior}")
+    odds = prior / (1 - prior)
+    return {
+        z: inf if negative == 0 else -inf if positive == 0 else log(positive / negative / odds)
+        for z, (negative, positive) in joint(eta, channel, index).items()
+    }

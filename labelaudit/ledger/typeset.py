@@ -48,33 +48,33 @@ def typeset(text: str) -> str:
     >>> typeset("P(y < 1) is in thm:non_asymptotic")
     'P(y &lt; 1) is in thm:non_asymptotic'
     """
-    text = _SUM.sub(lambda found: "∑" if found[0] == "sum" else "∏", text)
-    text = _ROOT.sub(lambda found: f"√{found[1] or ''}", text)
+    text = _SUM.sub(lambda match: "∑" if match[0] == "sum" else "∏", text)
+    text = _ROOT.sub(lambda match: f"√{match[1] or ''}", text)
     parts, done = [], 0
-    for found in _SCRIPT.finditer(text):
-        if found.start() < done:
+    for match in _SCRIPT.finditer(text):
+        if match.start() < done:
             continue
-        body, end = _body(text, found)
+        body, end = _body(text, match)
         if body is None:
             continue
-        kind = "sup" if found[1] == "^" else "sub"
-        parts += [_plain(text[done : found.start()]), f"<{kind}>{_raised(body)}</{kind}>"]
+        kind = "sup" if match[1] == "^" else "sub"
+        parts += [_plain(text[done : match.start()]), f"<{kind}>{_raised(body)}</{kind}>"]
         done = end
     return "".join([*parts, _plain(text[done:])])
 
 
-def _body(text: str, found: re.Match[str]) -> tuple[str | None, int]:
+def _body(text: str, match: re.Match[str]) -> tuple[str | None, int]:
     """What a mark raises or lowers, without its brackets, and where the text goes on."""
-    if found[2] is not None:
-        word = found[2].lstrip("+-")
+    if match[2] is not None:
+        word = match[2].lstrip("+-")
         is_mark = word in LETTERS or not word.isalpha() or len(word) <= 2
-        return (found[2] if is_mark else None), found.end()
+        return (match[2] if is_mark else None), match.end()
     depth = 0
-    for at in range(found.end(), len(text)):
+    for at in range(match.end(), len(text)):
         depth += (text[at] in "({") - (text[at] in ")}")
         if depth == 0:
-            return text[found.end() + 1 : at], at + 1
-    return None, found.end()
+            return text[match.end() + 1 : at], at + 1
+    return None, match.end()
 
 
 def _raised(body: str) -> str:
@@ -82,6 +82,6 @@ def _raised(body: str) -> str:
 
 
 def _plain(text: str) -> str:
-    text = _SIGN.sub(lambda found: SIGNS[found[0]], text)
-    text = escape(_LETTER.sub(lambda found: LETTERS[found[0]], text), quote=False)
+    text = _SIGN.sub(lambda match: SIGNS[match[0]], text)
+    text = escape(_LETTER.sub(lambda match: LETTERS[match[0]], text), quote=False)
     return _INDEX.sub(r"\1<sub>\2</sub>", text)

@@ -1,7 +1,7 @@
-"""The ledger as one piece of HTML: what the book's ledger page shows.
+"""The ledger on a page: badges, the tables under a chapter's statements, errata, the whole ledger.
 
-Every row is in the text, so the page reads and prints without scripts; the few lines of JavaScript
-add buttons that filter by verdict and a box that filters by words.
+The pages' style sheet is `book/_static/labelaudit.css`. Every row is in the text, so a page can be
+read and printed without scripts. A little JavaScript adds a filter by verdict and by words.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from html import escape
 
-from labelaudit.ledger import Entry, Row, Verdict, rows
+from labelaudit import ledger
+from labelaudit.ledger import Entry, Row, Verdict
 from labelaudit.ledger.typeset import LETTERS, typeset
 
 VERDICTS: tuple[Verdict, ...] = ("holds", "false", "misprint", "gap", "unchecked")
@@ -25,39 +27,6 @@ PARTS = {
     "appendix_c": "Appendix C: experimental setup",
     "appendix_d": "Appendix D: proportion matching with noise",
 }
-
-# The theme puts a light ground behind raw HTML on its dark pages; ours follows the page.
-STYLE = """
-html[data-theme] .bd-content .cell_output .text_html:has(.ledger-page) {
-  background: none !important; color: inherit !important; padding: 0 !important; }
-.bd-article :is(h2, h3) .verdict { font-size: 0.55em; vertical-align: 0.3em; }
-.ledger-controls { display: flex; flex-wrap: wrap; gap: 0.4rem; margin: 1rem 0 0.3rem; }
-.ledger-controls button { background: none; cursor: pointer; font: inherit; padding: 0 0.2rem;
-  border: 2px solid transparent; border-radius: 0.4rem; color: inherit; }
-.ledger-controls button[aria-pressed="true"] { border-color: currentcolor; }
-.ledger-controls input { flex: 1 1 12rem; min-width: 0; padding: 0.15rem 0.5rem; font: inherit;
-  color: inherit; background: var(--pst-color-background); border-radius: 0.4rem;
-  border: 1px solid var(--pst-color-border); }
-.bd-article table.ledger-table { display: table; width: 100%; table-layout: fixed;
-  overflow: visible; font-size: 0.88rem; border-collapse: collapse; }
-table.ledger-table :is(td, th) { text-align: left !important; vertical-align: top; padding: 0.5rem;
-  white-space: normal; overflow-wrap: anywhere; border: 0;
-  border-top: 1px solid var(--pst-color-border); background: none !important;
-  color: var(--pst-color-text-base); font-weight: normal; }
-table.ledger-table .ledger-id { width: 8.6rem; }
-table.ledger-table .ledger-id :is(b, .ledger-line) { display: block; }
-table.ledger-table .ledger-part th { font-weight: 600; font-size: 1rem; padding-top: 1.4rem; }
-table.ledger-table p { margin: 0 0 0.35rem; }
-table.ledger-table .ledger-statement { font-weight: 600; }
-table.ledger-table .ledger-searched, table.ledger-table .ledger-links { font-size: 0.8rem;
-  color: var(--pst-color-text-muted); }
-table.ledger-table [hidden] { display: none; }
-@media (max-width: 600px) {
-  table.ledger-table :is(tbody, tr, td, th) { display: block; width: auto !important; }
-  table.ledger-table td { border-top: 0; padding-top: 0; }
-  table.ledger-table .ledger-id :is(b, .ledger-line) { display: inline; margin-right: 0.6rem; }
-}
-"""
 
 SCRIPT = """
 (() => {
@@ -96,6 +65,41 @@ SCRIPT = """
 """.replace("LETTERS", json.dumps({name.lower(): sign.lower() for name, sign in LETTERS.items()}))
 
 
+class Verdicts:
+    """Ledger entries that show themselves as a table."""
+
+    def __init__(self, entries: list[Entry], row: Callable[[Entry], str]) -> None:
+        """Keep the entries in the order in which they were asked for; `row` gives their HTML."""
+        self.entries = entries
+        self.row = row
+
+    def __repr__(self) -> str:
+        """Plain text, for a notebook that shows no HTML."""
+        return "\n".join(map(ledger.as_block, self.entries))
+
+    def _repr_html_(self) -> str:
+        rows = "".join(map(self.row, self.entries))
+        return f'<table class="verdict-table"><tbody>{rows}</tbody></table>'
+
+
+def verdicts(*ids: str) -> Verdicts:
+    """Run the quick checks of these statements; show each verdict with its badge and evidence.
+
+    >>> verdicts("N-0.46").entries[0]["verdict"]
+    'misprint'
+    """
+    return Verdicts(_quick_entries(ids), _verdict_row)
+
+
+def erratum(*ids: str) -> Verdicts:
+    """Show what the paper prints and the corrected form, as the quick checks of `ids` give it.
+
+    >>> erratum("N-0.46").entries[0]["corrected"]
+    '1 - 2/(1 + e^epsilon), which is 0.4621 at epsilon = 1'
+    """
+    return Verdicts(_quick_entries(ids), _erratum_row)
+
+
 def badge(verdict: str) -> str:
     """A verdict as the coloured word the book uses everywhere."""
     return f'<span class="verdict verdict-{verdict}">{verdict}</span>'
@@ -111,51 +115,81 @@ def anchor(id: str) -> str:
 
 
 def as_html(entries: Sequence[Entry], chapters: Collection[str] = ()) -> str:
-    """The table with its filters; it links to those of `chapters` that a row belongs to."""
-    known = {row.id: row for row in rows()}
+    """The whole ledger with its filters; it links to those of `chapters` that a row belongs to."""
+    known = _known()
     bodies: dict[str, list[str]] = {}
     for item in entries:
         row = known[item["id"]]
-        part = row.check.__module__.removeprefix("labelaudit.ledger.").split(".")[0]
-        bodies.setdefault(part, []).append(_line(row, item, chapters))
+        part = "_".join(row.section.split("_")[:2])
+        bodies.setdefault(part, []).append(_ledger_row(row, item, chapters))
     tables = "".join(
         f'<tbody><tr class="ledger-part"><th colspan="2" scope="rowgroup">{PARTS[part]}</th></tr>'
         f"{''.join(lines)}</tbody>"
         for part, lines in bodies.items()
     )
-    return _table(tables, _controls(entries), f"<script>{SCRIPT}</script>")
+    return _page(tables, _controls(entries), f"<script>{SCRIPT}</script>")
 
 
 def misprints(entries: Sequence[Entry]) -> str:
     """The misprints among the entries: where, what is printed, what is meant."""
-    known = {row.id: row for row in rows()}
+    known = _known()
     lines = "".join(
         f'<tr><th class="ledger-id" scope="row"><b>{escape(item["id"])}</b> line {item["line"]}'
         f"</th><td>{_text('Printed', known[item['id']].statement)}"
-        f"{_text('Meant', item['mended'])}{_text('Why', item['evidence'], 'searched')}</td></tr>"
+        f"{_text('Meant', item['corrected'])}{_text('Why', item['evidence'], 'searched')}</td></tr>"
         for item in entries
         if item["verdict"] == "misprint"
     )
-    return _table(f"<tbody>{lines}</tbody>")
+    return _page(f"<tbody>{lines}</tbody>")
 
 
 def summary(groups: Mapping[str, Sequence[str]], entries: Sequence[Entry]) -> str:
     """A line for each group of statements, such as the parts of a theorem, with their verdicts."""
-    found = {item["id"]: item["verdict"] for item in entries}
+    verdict_of = {item["id"]: item["verdict"] for item in entries}
     lines = "".join(
         f'<tr><th class="ledger-id" scope="row">{escape(name)}</th><td>'
-        + ", ".join(f"{escape(id)} {badge(found[id])}" for id in ids)
+        + ", ".join(f"{escape(id)} {badge(verdict_of[id])}" for id in ids)
         + "</td></tr>"
         for name, ids in groups.items()
     )
-    return _table(f"<tbody>{lines}</tbody>")
+    return _page(f"<tbody>{lines}</tbody>")
 
 
-def _table(bodies: str, before: str = "", after: str = "") -> str:
-    return (
-        f'<div class="ledger-page"><style>{STYLE}</style>{before}'
-        f'<table class="ledger-table">{bodies}</table>{after}</div>'
-    )
+def _known() -> dict[str, Row]:
+    return {row.id: row for row in ledger.rows()}
+
+
+@cache
+def _quick_entry(id: str) -> Entry:
+    return ledger.run(id, quick=True)[0]
+
+
+def _quick_entries(ids: Sequence[str]) -> list[Entry]:
+    ledger.select(ids)  # an unknown id is an error before any check runs
+    return [_quick_entry(id) for id in ids]
+
+
+def _verdict_row(item: Entry) -> str:
+    notes = [f"<b>{typeset(_known()[item['id']].statement)}</b>", typeset(item["evidence"])]
+    notes.append(f"<em>Searched:</em> {typeset(item['searched'])}.")
+    if item["corrected"]:
+        notes.append(f"<em>Corrected:</em> {typeset(item['corrected'])}")
+    text = "".join(f"<p>{note}</p>" for note in notes)
+    head = f"<b>{escape(item['id'])}</b>{badge(item['verdict'])}"
+    return f'<tr><th scope="row">{head}</th><td>{text}</td></tr>'
+
+
+def _erratum_row(item: Entry) -> str:
+    title = "Closed by" if item["verdict"] == "gap" else "Corrected"
+    head = f"<b>{escape(item['id'])}</b>line {item['line']}"
+    notes = f"<p><em>Printed:</em> {typeset(_known()[item['id']].statement)}</p>"
+    notes += f"<p><em>{title}:</em> {typeset(item['corrected'] or '')}</p>"
+    return f'<tr><th scope="row">{head}</th><td>{notes}</td></tr>'
+
+
+def _page(bodies: str, before: str = "", after: str = "") -> str:
+    table = f'<table class="ledger-table">{bodies}</table>'
+    return f'<div class="ledger-page">{before}{table}{after}</div>'
 
 
 def _controls(entries: Sequence[Entry]) -> str:
@@ -174,7 +208,7 @@ def _controls(entries: Sequence[Entry]) -> str:
     )
 
 
-def _line(row: Row, item: Entry, chapters: Collection[str]) -> str:
+def _ledger_row(row: Row, item: Entry, chapters: Collection[str]) -> str:
     links = []
     if row.chapter in chapters:
         number = int(row.chapter.split("_")[0])
@@ -186,11 +220,12 @@ def _line(row: Row, item: Entry, chapters: Collection[str]) -> str:
     if "errata" in chapters and item["verdict"] == "misprint":
         links.append('<a href="errata.html#errata-misprints">errata</a>')
     see = f'<p class="ledger-links">See {", ".join(links)}.</p>' if links else ""
+    read = ", read" if row.read else ""
     return (
         f'<tr id="{anchor(row.id)}" data-verdict="{item["verdict"]}">'
         f'<th class="ledger-id" scope="row"><b>{escape(row.id)}</b>{badge(item["verdict"])} '
-        f"line {item['line']}</th><td>{_text('', row.statement, 'statement')}"
-        f"{_text('', item['evidence'])}{_text('Mended', item['mended'])}"
+        f"line {item['line']}{read}</th><td>{_text('', row.statement, 'statement')}"
+        f"{_text('', item['evidence'])}{_text('Corrected', item['corrected'])}"
         f"{_text('Searched', item['searched'], 'searched')}{see}</td></tr>"
     )
 

@@ -1,1 +1,0 @@
-"""Appendix A of the paper: the proofs behind the additive advantage."""

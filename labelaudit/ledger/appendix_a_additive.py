@@ -1,0 +1,637 @@
+"""Checks of Appendix A, first part (paper lines 544 to 849).
+
+Lemma A.1, the optimal attacker; the proof of Theorem 3.2, labels independent of features; and
+Lemmas A.2 and A.3, the general bound for label aggregation. In Lemmas A.2 and A.3 the paper's k
+counts the *other* examples of a bag of k + 1, and Z_k is their count of positive labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import product
+from math import comb, e, exp, prod
+from typing import Any
+
+import mpmath
+import numpy as np
+from scipy import stats
+
+from labelaudit import bounds
+from labelaudit.bounds import BESSEL_CONSTANT
+from labelaudit.ledger import exact
+from labelaudit.ledger.check import Result, Search, Smallest, check, confirm
+from labelaudit.ledger.closed_forms import (
+    bessel_constant_is_safe,
+    bessel_spread,
+    binomial_spread,
+    c_k,
+    lemma_bound,
+    log_binomial,
+    log_independent_advantage,
+    log_majority,
+    sum_bound,
+    thinned_spread,
+)
+from labelaudit.ledger.exact import HALF
+
+interval: Any = mpmath.iv
+"""Interval arithmetic: a comparison of two enclosures is a proof."""
+
+ROUNDING = 1e-9
+
+
+def first_label(labels: exact.Labels) -> dict[Any, Fraction]:
+    """A mechanism that reveals the first label and nothing else."""
+    return {labels[0]: Fraction(1)}
+
+
+def threshold_gain(
+    eta: exact.Bag, channel: exact.Channel, index: int, threshold: Fraction
+) -> Fraction:
+    """What the attacker gains who guesses 1 when the posterior is at least `threshold`."""
+    pairs = exact.joint(eta, channel, index).values()
+    success = sum((pair[pair[1] >= threshold * sum(pair)] for pair in pairs), Fraction(0))
+    return success - max(eta[index], 1 - eta[index])
+
+
+@check("LA.1", {"threshold": Fraction(2, 3)})
+def optimal_attacker(search: Search, threshold: Fraction = HALF) -> Result:
+    """Lemma A.1: try every map from releases to guesses against the formula and the threshold."""
+    flip = Fraction(1, 4)
+    worst, cases = Smallest(Fraction(1)), 0
+    for size in search.pick((1, 2), (1, 2, 3)):
+        channels: dict[str, exact.Channel] = {
+            "label proportions": exact.label_proportions,
+            "randomized response": exact.randomized_response(flip),
+            "LLP+Geom": exact.geometric_proportions(size, flip),
+            "the first label": first_label,
+        }
+        for eta, (name, channel) in product(exact.small_bags(size, 6), channels.items()):
+            for index in range(size):
+                best = exact.best_deterministic_gain(eta, channel, index)
+                formula = exact.additive_advantage(eta, channel, index)
+                gain = threshold_gain(eta, channel, index, threshold)
+                off = max(abs(best - formula), abs(best - gain))
+                worst.see([-off], [f"eta = {[str(e) for e in eta]}, i = {index + 1}, {name}"])
+                cases += 1
+    return worst.value >= 0, {"cases": cases, "size": size}
+
+
+def best_joint_success(eta: exact.Bag, channel: exact.Channel) -> Fraction:
+    """The largest expected fraction of right guesses over all maps from releases to labellings."""
+    size, tables = len(eta), [exact.joint(eta, channel, i) for i in range(len(eta))]
+    best = Fraction(0)
+    for answers in product(product((0, 1), repeat=size), repeat=len(tables[0])):
+        right = Fraction(0)
+        for z, guess in zip(tables[0], answers, strict=True):
+            right += sum((tables[i][z][guess[i]] for i in range(size)), Fraction(0))
+        best = max(best, right / size)
+    return best
+
+
+@check("e-advf1f2", {"mechanism": first_label})
+def advantage_per_example(
+    search: Search, mechanism: exact.Channel = exact.label_proportions
+) -> Result:
+    """Equation (e:advf1f2): the definition of EAdv against each example's own gap."""
+    distribution = [(Fraction(1, 5), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 3))]
+    blind = sum((w * max(v, 1 - v) for v, w in distribution), Fraction(0))
+    off = Smallest(Fraction(1))
+    for size in search.pick((1, 2), (1, 2, 3)):
+        defined = -blind
+        for eta, weight in exact.bags(distribution, size):
+            defined += weight * best_joint_success(eta, mechanism)
+        for i in range(size):
+            gap = exact.expected_advantage(distribution, mechanism, size, i)
+            off.see([-abs(defined - gap)], [f"bag size {size}, i = {i + 1}"])
+    pairs = exact.in_bags(mechanism, 2)
+    one_bag = exact.expected_advantage(distribution, mechanism, 2)
+    for i in range(4):
+        gap = exact.expected_advantage(distribution, pairs, 4, i)
+        off.see([-abs(gap - one_bag)], [f"m = 4 in bags of 2, i = {i + 1}"])
+    return off.value >= 0, {"one_bag": one_bag, "size": size}
+
+
+@check("T3.2-post", {"tilt": Fraction(1, 10)})
+def posterior_is_proportion(search: Search, tilt: Fraction = Fraction(0)) -> Result:
+    """Proof of Theorem 3.2: equal priors make the posterior the released proportion."""
+    sizes = range(1, search.pick(6, 9))
+    for size, j in product(sizes, range(1, 10)):
+        p = Fraction(j, 12)
+        eta = [p + tilt, *[p] * (size - 1)]
+        for alpha, after in exact.posterior(eta, exact.label_proportions, 0).items():
+            if after != alpha:
+                return False, {"eta": eta, "alpha": alpha, "posterior": after}
+    return True, {"largest": max(sizes)}
+
+
+@check("e-mindiff", {"constant": Fraction(9, 10)})
+def lipschitz(search: Search, constant: Fraction = Fraction(1)) -> Result:
+    """Equation (e:mindiff): the least error of a guess is 1-Lipschitz in the posterior."""
+    steps = search.pick(60, 240)
+    grid = [Fraction(j, steps) for j in range(steps + 1)]
+    slack = Smallest()
+    for a in grid:
+        gaps = [constant * abs(a - b) - min(a, 1 - a) + min(b, 1 - b) for b in grid]
+        slack.see(gaps, [f"a = {a}, b = {b}" for b in grid])
+    return slack.value >= 0, {"slack": slack, "steps": steps}
+
+
+def log_mean_deviation(p: Any, k: int) -> Any:
+    """log E|alpha - p| by De Moivre: E|Z - kp| = 2 v C(k, v) p^v (1-p)^(k-v+1), v = [kp] + 1."""
+    v = np.floor(k * p) + 1
+    return np.log(2 * v / k) + log_binomial(k, v) + v * np.log(p) + (k - v + 1) * np.log1p(-p)
+
+
+@check("T3.2-chain", {"constant": 0.99})
+def absolute_deviation(search: Search, constant: float = 1.0) -> Result:
+    """Proof of Theorem 3.2: first (e:mindiff), then Jensen."""
+    slack = Smallest()
+    for k, j in product(range(1, search.pick(9, 31)), range(1, 20)):
+        p = Fraction(j, 20)
+        pmf = exact.binomial(k, p)
+        deviation = sum((mass * abs(Fraction(s, k) - p) for s, mass in enumerate(pmf)), Fraction(0))
+        square = Fraction(constant) ** 2 * p * (1 - p) / k
+        first = deviation - exact.independent_advantage(p, k)
+        steps = [f"k = {k}, p = {p}, {name} step" for name in ("first", "second")]
+        slack.see([first, square - deviation**2], steps)
+    grid = np.concatenate([np.geomspace(1e-4, 0.5, 200), [0.3, 0.45, 0.499]])
+    for k in search.pick((100, 10_000), (50, 100, 1000, 10_000, 100_000, 1_000_000)):
+        deviation = np.exp(log_mean_deviation(grid, k))
+        first = 1 - np.exp(log_independent_advantage(grid, k)) / deviation
+        second = constant * np.sqrt(grid * (1 - grid) / k) / deviation - 1
+        slack.see(np.minimum(first, second) + ROUNDING, [f"k = {k}, p = {p:.4g}" for p in grid])
+    return slack.value >= 0, {"slack": slack, "k": k}
+
+
+@check("T3.2-step", {"slope": 3}, {"weight": Fraction(9, 10)})
+def split_at_half(search: Search, slope: int = 2, weight: Fraction = Fraction(1)) -> Result:
+    """Proof of Theorem 3.2, the case with a gap: rewrite the minimum, then use 2a - 1 <= 1."""
+    steps = search.pick(100, 5000)
+    grid = [Fraction(j, steps) for j in range(steps + 1)]
+    identity = [-abs(min(a, 1 - a) - a + (slope * a - 1) * (a > HALF)) for a in grid]
+    bound = [min(a, 1 - a) - a + weight * (a > HALF) for a in grid]
+    slack = Smallest()
+    slack.see(identity, [f"a = {a} in the identity" for a in grid])
+    slack.see(bound, [f"a = {a} in the inequality" for a in grid])
+    return slack.value >= 0, {"slack": slack, "steps": steps}
+
+
+@check("T3.2-tail", {"constant": 0.9})
+def advantage_by_majority(search: Search, constant: float = 1.0) -> Result:
+    """Proof of Theorem 3.2, the case with a gap: a wrong majority is needed to gain anything."""
+    slack = Smallest()
+    for k, j in product(range(1, search.pick(9, 31)), range(1, 10)):
+        p = Fraction(j, 20)
+        tail = sum(exact.binomial(k, p)[k // 2 + 1 :], Fraction(0))
+        gap = Fraction(constant) * tail - exact.independent_advantage(p, k)
+        slack.see([gap / tail], [f"k = {k}, p = {p}, as a fraction of the tail"])
+    grid = np.geomspace(1e-4, 0.4999, 200)
+    for k in search.pick((100, 10_000), (50, 100, 1000, 10_000, 100_000, 1_000_000)):
+        ratio = np.exp(log_independent_advantage(grid, k) - log_majority(grid, k))
+        slack.see(constant - ratio, [f"k = {k}, p = {p:.4g}" for p in grid])
+    return slack.value >= 0, {"slack": slack, "k": k}
+
+
+@check("T3.2-Bern", {"exponent": 2.0})
+def majority_tail(search: Search, exponent: float = 1.0) -> Result:
+    """Proof of Theorem 3.2: Bernstein's inequality, and the rate it leaves."""
+    grid = np.concatenate([np.geomspace(1e-6, 0.4999, 400), 0.5 - np.geomspace(1e-4, 0.4, 200)])
+    quick, full = np.geomspace(1, 1e4, 12), np.geomspace(1, 1e6, 40)
+    sizes = sorted({round(k) for k in search.pick(quick, full)})
+    slack = Smallest()
+    for k in sizes:
+        rate = k * (0.5 - grid) ** 2 / (2 * grid * (1 - grid) + (1 - 2 * grid) / 3)
+        slack.see(-exponent * rate - log_majority(grid, k), [f"k={k}, p={p:.4g}" for p in grid])
+    for j in range(51):
+        p = Fraction(j, 100)
+        denominator = 2 * p * (1 - p) + (1 - 2 * p) / 3
+        confirm(Fraction(5, 9) - denominator == 2 * (p - Fraction(1, 3)) ** 2, "denominator <= 5/9")
+    return slack.value >= 0, {
+        "ratio": exp(min(slack.value, 50)),
+        "slack": slack,
+        "cases": len(sizes),
+        "largest": sizes[-1],
+    }
+
+
+@check("LA.2-ck", {"power": 1.0})
+def size_of_c_k(search: Search, power: float = 0.5) -> Result:
+    """Lemma A.2: c_k against its order, with one logarithm as the hidden factor."""
+    variances = np.concatenate([[0.0], np.geomspace(1e-15, 0.25, 200)])
+    slack = Smallest()
+    for k in np.geomspace(1, 1e18, search.pick(60, 600)):
+        ratio = c_k(k, variances) / (np.sqrt(variances) + k**-power) / np.log(8 * k)
+        slack.see(0.5 - ratio, [f"k = {k:.3g}, p(1-p) = {v:.3g}" for v in variances])
+    return slack.value >= 0, {"slack": slack}
+
+
+def known_advantages(search: Search) -> Iterator[tuple[str, int, float, float, float]]:
+    """Closed forms of the advantage: (case, k, mu, p(1-p), log EAdv of a bag of k+1)."""
+    priors = np.geomspace(1e-4, 0.5, 60)
+    for k in search.pick((1, 10, 1000), (1, 2, 5, 10, 100, 1000, 10_000, 100_000)):
+        log_advantage = log_independent_advantage(priors, k + 1)
+        for p, value in zip(priors, log_advantage, strict=True):
+            yield f"k = {k}, constant eta = {p:.4g}", k, p * (1 - p), p * (1 - p), value
+    sizes = search.pick((1, 20), (1, 5, 50, 200))
+    for low, high, weight, k in product((0.0, 0.1), (0.5, 0.9), (0.01, 0.3, 0.5), sizes):
+        mean = (1 - weight) * low + weight * high
+        mu = (1 - weight) * low * (1 - low) + weight * high * (1 - high)
+        advantage = bounds.two_point_advantage(low, high, weight, k + 1)[2]
+        case = f"k = {k}, eta = {low} or {high} (weight {weight})"
+        if advantage > 1e-12:  # below that the difference of two sums is rounding
+            yield case, k, mu, mean * (1 - mean), np.log(advantage)
+
+
+@check("LA.2", {"constant": bounds.LEMMA_CONSTANT / 100}, {"power": 0.0})
+def aggregation_lemma(
+    search: Search, constant: float = bounds.LEMMA_CONSTANT, power: float = 0.25
+) -> Result:
+    """Lemma A.2: exact advantages, and the Bessel bound that covers every distribution at once."""
+    to_exact, to_bessel, bessel_to_exact = Smallest(), Smallest(), Smallest()
+    for case, k, mu, variance, log_advantage in known_advantages(search):
+        log_bessel = np.log(mu * bessel_spread(k, mu))
+        bound = lemma_bound(k, mu, variance, constant, power)
+        to_exact.see([np.log(bound) - log_advantage], [case])
+        bessel_to_exact.see([log_bessel - log_advantage], [case])
+    confirm(bessel_to_exact.value >= -1e-9, "EAdv <= 2 mu e^(-k mu) I0(k mu)")
+    mus = np.geomspace(1e-12, 0.25, search.pick(200, 2000))
+    for k in np.unique(np.round(np.geomspace(1, 1e9, search.pick(60, 600)))):
+        bound = lemma_bound(k, mus, mus, constant, power)
+        cases = [f"k = {k:.0f}, mu = {mu:.4g}" for mu in mus]
+        to_bessel.see(np.log(bound / (mus * bessel_spread(k, mus))), cases)
+    confirm(bessel_constant_is_safe(), "2 sqrt(v) e^(-v) I0(v) <= 0.93765")
+    least = np.sqrt(2 * constant) * (np.log(8) / 3) ** 0.25
+    return min(to_exact.value, to_bessel.value) >= 0, {
+        "to_exact": to_exact,
+        "to_bessel": to_bessel,
+        "least": least,
+    }
+
+
+@check("LA.2-post", {"shift": 0})
+def posterior_formula(search: Search, shift: int = 1) -> Result:
+    """Proof of Lemma A.2: Bayes' rule for the last example of the bag."""
+    cases = 0
+    for size in search.pick((1, 2, 3), (1, 2, 3, 4, 5)):
+        for eta in exact.small_bags(size, 4):
+            whole, rest = exact.poisson_binomial(eta), exact.poisson_binomial(eta[:-1])
+            posteriors = exact.posterior(eta, exact.label_proportions, size - 1)
+            for count in range(size + 1):
+                after = posteriors.get(Fraction(count, size))
+                if after is None:
+                    continue
+                before = dict(enumerate(rest)).get(count - shift, Fraction(0))
+                if after != eta[-1] * before / whole[count]:
+                    return False, {"eta": eta, "count": count, "posterior": after}
+                cases += 1
+    return True, {"cases": cases, "size": size}
+
+
+@check("LA.2-chain", {"dropped": 1})
+def mean_shift(search: Search, dropped: int = 0) -> Result:
+    """Proof of Lemma A.2: the expected move of the posterior, given the features."""
+    cases = 0
+    for size in search.pick((1, 2, 3), (1, 2, 3, 4, 5)):
+        for eta in exact.small_bags(size, 4):
+            last = eta[-1]
+            pairs = exact.joint(eta, exact.label_proportions, size - 1).values()
+            moved = sum((abs(last * sum(pair) - pair[1]) for pair in pairs), Fraction(0))
+            steps = exact.differences(exact.poisson_binomial(eta[:-1]))
+            steps = steps[: len(steps) - dropped]
+            if moved != last * (1 - last) * sum(map(abs, steps)):
+                return False, {"moved": moved, "eta": eta}
+            cases += 1
+    return True, {"cases": cases, "size": size}
+
+
+@check("eq-exp_factor", {"tied": True})
+def factorisation(search: Search, tied: bool = False) -> Result:
+    """Equation (eq:exp_factor); the mutant lets the last example repeat the first."""
+    worst = Smallest(Fraction(1))
+    sizes = range(1, search.pick(4, 7))
+    for (name, distribution), k in product(exact.SMALL_CASES.items(), sizes):
+        left = sums = Fraction(0)
+        for eta, probability in exact.bags(distribution, k + 1):
+            total = exact.spread(exact.poisson_binomial(eta[:-1]))
+            last = eta[0] if tied else eta[-1]
+            left += probability * last * (1 - last) * total
+            sums += probability * total
+        gap = abs(left - exact.mean_and_mu(distribution)[1] * sums)
+        worst.see([-gap], [f"k = {k}, {name}"])
+    return worst.value == 0, {"distributions": len(exact.SMALL_CASES), "k": k}
+
+
+@check("eq-main", {"second": 9}, {"third": Fraction(11, 10)})
+def main_bound(search: Search, second: int = 4, third: Fraction = Fraction(1)) -> Result:
+    """Equation (eq:main_bound_running), term by term, with mu and k squares of rationals.
+
+    Then mu^2/(4 mu k)^(3/2) and the printed sqrt(mu)/(4 k^(3/2)) are rational multiples of pi.
+    """
+    slack = Smallest()
+    for i, j in product(range(1, search.pick(11, 51)), repeat=2):
+        root_mu, root_k = Fraction(i, 100), Fraction(j)
+        mu, k = root_mu**2, root_k**2
+        gaps = [
+            root_mu / (second * root_k**3) - mu**2 / (8 * root_mu**3 * root_k**3),
+            mu / (third * k**2) - mu**2 / (mu * k**2),
+        ]
+        slack.see(gaps, [f"k = {k}, mu = {mu}, {n} term" for n in ("second", "third")])
+    return slack.value >= 0, {"slack": slack, "i": i}
+
+
+@check("LA.2-1-2mu", {"coefficient": 1})
+def agreement_probability(search: Search, coefficient: int = 2) -> Result:
+    """Proof of Lemma A.2: two labels with the same prior agree with probability 1 - 2 mu."""
+    points = [Fraction(j, 7) for j in range(search.pick(8, 71))]
+    off = [x for x in points if x**2 + (1 - x) ** 2 != 1 - coefficient * x * (1 - x)]
+    return not off, {"cases": len(points)}
+
+
+@check("LA.2-argmax", {"numerator": 2}, {"constant": 1.1})
+def largest_first_term(search: Search, numerator: int = 1, constant: float = 1.0) -> Result:
+    """Proof of Lemma A.2: maximise x^2 (1-2x)^k."""
+    slack = Smallest()
+    for k in range(1, search.pick(20, 80)):
+        best = min(Fraction(numerator, k + 2), Fraction(1, 4))
+        grid = [Fraction(j, 800) for j in range(201)]
+        top = best**2 * (1 - 2 * best) ** k
+        gaps = [1 - x**2 * (1 - 2 * x) ** k / top for x in grid]
+        slack.see(gaps, [f"k = {k}, x = {x}, fraction of the top" for x in grid])
+    for k in np.unique(np.round(np.geomspace(1, 1e6, search.pick(200, 4000)))):
+        x = min(1 / (k + 2), 0.25)
+        log_ratio = 2 * np.log(constant * e * k * x) + k * np.log1p(-2 * x)
+        slack.see([-log_ratio], [f"k = {k:.0f}, log of 1/(ek)^2 over the top"])
+    return slack.value >= 0, {"slack": slack}
+
+
+@check("LA.2-triv", {"per_example": 1})
+def trivial_bound(search: Search, per_example: int = 0) -> Result:
+    """Proof of Lemma A.2: the display drops the power k of the factor that the next line bounds.
+
+    That factor is the probability that two labellings of k examples with the same priors agree.
+    """
+    sizes, different = range(1, search.pick(5, 8)), []
+    for distribution, k in product(exact.SMALL_CASES.values(), sizes):
+        agree = Fraction(0)
+        for eta, weight in exact.bags(distribution, k):
+            agree += weight * prod(prior**2 + (1 - prior) ** 2 for prior in eta)
+        confirm(0 <= agree <= 1, "the factor is at most 1")
+        mu = exact.mean_and_mu(distribution)[1]
+        if agree != (1 - 2 * mu) ** (1 + per_example * (k - 1)):
+            different.append(k)
+    first = min(different, default=0)
+    numbers = {"first": first, "used": Fraction(1, 16) / 2**first, "largest": sizes[-1]}
+    return not different, numbers
+
+
+def harmonic(a: Any, b: Any, factor: int) -> Any:
+    """factor * ab/(a+b)."""
+    return factor * a * b / (a + b)
+
+
+@check("LA.2-minab", {"factor": 2})
+def minimum_and_harmonic(search: Search, factor: int = 1) -> Result:
+    """Proof of Lemma A.2: ab/(a+b) is below the minimum, not above it."""
+    grid = [Fraction(i, j) for i, j in product(range(1, search.pick(8, 13)), repeat=2)]
+    pairs = list(product(grid, repeat=2))
+    failing = sum(min(a, b) > harmonic(a, b, factor) for a, b in pairs)
+    bounded = all(harmonic(a, b, 1) <= min(a, b) <= harmonic(a, b, 2) for a, b in pairs)
+    confirm(bounded, "ab/(a+b) <= min{a,b} <= 2ab/(a+b)")
+    return not failing, {"failing": failing, "cases": len(pairs)}
+
+
+@check("LA.2-minfrac", {"factor": 2})
+def minimum_and_fraction(search: Search, factor: int = 1) -> Result:
+    """Proof of Lemma A.2: the previous step at a = mu^2, b = 1/(ek)^2, by interval arithmetic."""
+    sizes = range(1, search.pick(40, 200))
+    failing = cases = 0
+    for k, j in product(sizes, range(1, 26)):
+        mu, scale = interval.mpf(j) / 100, (interval.e * k) ** 2
+        right = mu**2 / (mu**2 * scale + 1)
+        confirm(not (mu**2 > 2 * right and 1 / scale > 2 * right), "corrected by a factor 2")
+        failing += bool(mu**2 > factor * right and 1 / scale > factor * right)
+        cases += 1
+    return not failing, {"failing": failing, "cases": cases, "largest": sizes[-1] + 1}
+
+
+@check("LA.2-minfin", {"constant": Fraction(9, 10)})
+def minimum_and_root(search: Search, constant: Fraction = Fraction(1)) -> Result:
+    """Proof of Lemma A.2: with x = e k mu = r^2 it reads min{r^4, 1} <= r."""
+    steps = search.pick(100, 1000)
+    grid = [Fraction(j, steps) for j in range(5 * steps)]
+    slack = Smallest()
+    slack.see([constant * r - min(r**4, Fraction(1)) for r in grid], [f"x = ({r})^2" for r in grid])
+    double = Smallest()
+    double.see([r * (r**4 + 1) - 2 * r**4 for r in grid], [f"x = ({r})^2" for r in grid])
+    confirm(double.value < 0, "the factor 2 of LA.2-minab does not give this step")
+    return slack.value >= 0, {"slack": slack, "steps": steps}
+
+
+@check("LA.2-poly", {"offset": Fraction(1, 10)})
+def polynomial(search: Search, offset: Fraction = Fraction(1)) -> Result:
+    """Proof of Lemma A.2: with x = r^2 the minimum is at r = 3/4."""
+    low = Fraction(3, 4)
+    for j in range(search.pick(20, 200)):
+        r = Fraction(j, 10)
+        square = (r - low) ** 2 * (r**2 + r / 2 + Fraction(3, 16))
+        confirm(r**4 - r**3 + Fraction(27, 256) == square, "r^4 - r^3 + 27/256 is a square times +")
+    least = offset - Fraction(27, 256)
+    return least >= 0, {"least": least}
+
+
+@check("LA.2-last", {"constant": Fraction(2, 5)})
+def last_term(search: Search, constant: Fraction = Fraction(1)) -> Result:
+    """Proof of Lemma A.2: the quotient of the two sides is sqrt(mu/k) <= 1/2."""
+    slack = Smallest()
+    for k, j in product(range(1, search.pick(30, 300)), range(1, 101)):
+        mu = Fraction(j, 400)
+        slack.see([constant**2 - mu / k], [f"k = {k}, mu = {mu}, squares compared"])
+    return slack.value >= 0, {"slack": slack}
+
+
+def known_sums(search: Search) -> Iterator[tuple[str, int, Any, Any, Any]]:
+    """Closed forms of the expected sum of Lemma A.3: (distribution, k, mu, p(1-p), sum)."""
+    priors = np.concatenate([np.geomspace(1e-4, 0.5, 100), [0.3, 0.4]])
+    for k in search.pick((1, 10, 300, 3000), (1, 2, 5, 10, 100, 300, 1000, 3000, 10_000, 100_000)):
+        mu = priors * (1 - priors)
+        yield "constant eta", k, mu, mu, binomial_spread(k, priors)
+        weight = np.geomspace(1e-3, 1, 20)
+        sums = np.array([thinned_spread(k, 0.5, w) for w in weight])
+        yield "eta in {0, 1/2}", k, weight / 4, weight / 2 * (1 - weight / 2), sums
+
+
+@check("LA.3", {"constant": 0.5})
+def sum_lemma(search: Search, constant: float = 1.0) -> Result:
+    """Lemma A.3: exact sums, and the Bessel form that covers every distribution at once."""
+    to_exact, to_bessel = Smallest(), Smallest()
+    for distribution, k, mu, variance, total in known_sums(search):
+        cases = [f"k = {k}, mu = {value:.4g}, {distribution}" for value in mu]
+        confirm((total <= bessel_spread(k, mu) * (1 + 1e-9)).all(), "sum <= 2 e^(-k mu) I0(k mu)")
+        to_exact.see(constant * sum_bound(k, mu, variance) / total - 1, cases)
+    mus = np.geomspace(1e-12, 0.25, search.pick(300, 2000))
+    for k in np.unique(np.round(np.geomspace(1, 1e9, search.pick(100, 600)))):
+        ratio = constant * sum_bound(k, mus, mus) / bessel_spread(k, mus)
+        to_bessel.see(ratio - 1, [f"k = {k:.0f}, mu = {value:.4g}" for value in mus])
+    least = np.sqrt(2 * np.pi) / 4**0.75 * (np.log(8 * 6) / 3) ** 0.25
+    confirm(least > BESSEL_CONSTANT and bessel_constant_is_safe(), "the proof for k >= 6")
+    return min(to_exact.value, to_bessel.value) >= 0, {
+        "to_exact": to_exact,
+        "to_bessel": to_bessel,
+        "least": least,
+    }
+
+
+def outside(pmf: list[Fraction], low: int, high: int) -> Fraction:
+    """P(Z outside [low, high])."""
+    return 1 - sum(pmf[low : high + 1], Fraction(0))
+
+
+@check("LA.3-split", {"edge": 1})
+def split_of_the_sum(search: Search, edge: int = 0) -> Result:
+    """Proof of Lemma A.3: shifting the index moves mass across the ends of the interval."""
+    slack, cases = Smallest(), 0
+    for k in search.pick((2, 3), (2, 3, 4, 5)):
+        for eta, low in product(exact.small_bags(k, 4), range(1, k)):
+            pmf = exact.poisson_binomial(eta)
+            for high in range(low, k):
+                left = outside(pmf, low, high) + outside(pmf, low - 1, high - 1)
+                twice = 2 * outside(pmf, low, high)
+                confirm(left == twice + pmf[high] - pmf[low - 1], "the exact form of the sum")
+                confirm(left <= 2 * outside(pmf, low, high - 1), "the corrected bound")
+                gap = twice + edge * pmf[high] - left
+                bag = ", ".join(map(str, eta))
+                slack.see([gap], [f"eta = ({bag}) and [a, b] = [{low}, {high}]"])
+                cases += 1
+    pmf = exact.binomial(2, HALF)
+    left, right = outside(pmf, 1, 1) + outside(pmf, 0, 0), 2 * outside(pmf, 1, 1)
+    sure = exact.poisson_binomial((Fraction(0), Fraction(1)))
+    broken = exact.spread(sure) == 2 and outside(sure, 1, 1) == 0
+    confirm(broken, "the chain fails for a certain count of 1")
+    ends = {"left": left, "right": right, "excess": -slack.value}
+    return slack.value >= 0, {**ends, "slack": slack, "cases": cases, "k": k}
+
+
+@check("LA.3-linear", {"shift": Fraction(1, 100)})
+def binomial_on_average(search: Search, shift: Fraction = Fraction(0)) -> Result:
+    """Proof of Lemma A.3: P(Z_k = s) is linear in each prior, and the priors are independent."""
+    worst = Smallest(Fraction(1))
+    for (name, distribution), k in product(exact.SMALL_CASES.items(), range(1, search.pick(5, 8))):
+        mean = [Fraction(0)] * (k + 1)
+        for eta, probability in exact.bags(distribution, k):
+            for s, mass in enumerate(exact.poisson_binomial(eta)):
+                mean[s] += probability * mass
+        binomial = exact.binomial(k, exact.mean_and_mu(distribution)[0] + shift)
+        gap = max(abs(a - b) for a, b in zip(mean, binomial, strict=True))
+        worst.see([-gap], [f"k = {k}, {name}"])
+    return worst.value == 0, {"distributions": len(exact.SMALL_CASES), "k": k}
+
+
+@check("LA.3-CS", {"extra": 1})
+def cauchy_schwarz(search: Search, extra: int = 0) -> Result:
+    """Proof of Lemma A.3: an interval [a, b] of integers has b - a + 1 members, not b - a."""
+    slack, cases = Smallest(), 0
+    for k in search.pick((2, 3), (2, 3, 4, 5)):
+        for eta, low in product(exact.small_bags(k, 4), range(1, k)):
+            steps = exact.differences(exact.poisson_binomial(eta))
+            for high in range(low, k):
+                inside = steps[low : high + 1]
+                square = (high - low + extra) * sum((d**2 for d in inside), Fraction(0))
+                left = sum(map(abs, inside)) ** 2
+                right = len(inside) * sum(d**2 for d in inside)
+                confirm(left <= right, "with b - a + 1 it is true")
+                slack.see([square - left], [f"{eta}, [{low}, {high}]"])
+                cases += 1
+    step = exact.differences(exact.binomial(2, HALF))[1]
+    return slack.value >= 0, {"left": abs(step), "cases": cases, "k": k}
+
+
+@check("LA.3-Jensen", {"power": 2.0})
+def jensen(search: Search, power: float = 0.5) -> Result:
+    """Proof of Lemma A.3: the square root is concave; X is the sum of squared differences."""
+    slack = Smallest()
+    for (name, distribution), k in product(exact.SMALL_CASES.items(), range(1, search.pick(5, 8))):
+        probabilities, squares = [], []
+        for eta, probability in exact.bags(distribution, k):
+            steps = exact.differences(exact.poisson_binomial(eta))
+            probabilities.append(float(probability))
+            squares.append(float(sum(d**2 for d in steps)))
+        mean, weights = np.dot(probabilities, squares), np.array(probabilities)
+        gap = mean**power - weights @ np.array(squares) ** power
+        slack.see([gap if abs(gap) > 1e-12 else 0.0], [f"k = {k}, {name}"])
+    return slack.value >= 0, {"slack": slack, "distributions": len(exact.SMALL_CASES), "k": k}
+
+
+@check("LA.3-disp8", {"inner": 4})
+def last_display(search: Search, inner: int = 8) -> Result:
+    """Proof of Lemma A.3: with B = 2 mu this says more than the lemma, and too much."""
+    sizes = [*range(1, search.pick(1001, 3001)), 10_000, 100_000]
+    excess = {k: float(binomial_spread(k, 0.5) / sum_bound(k, 0.25, 0.25, inner)) for k in sizes}
+    failing = [k for k in sizes if excess[k] > 1]
+    if not failing:
+        return True, {"ratio": max(excess.values())}
+    size, quarter = 1000, interval.mpf(1) / 4
+    left = Fraction(2 * comb(size, size // 2), 2**size)
+    printed = sum_bound(interval.mpf(size), quarter, quarter, interval.mpf(inner), interval)
+    lemma = sum_bound(interval.mpf(size), quarter, quarter, interval.mpf(4), interval)
+    sum_enclosure = interval.mpf(left.numerator) / left.denominator
+    confirm(sum_enclosure > printed, "the counterexample at eta = 1/2, k = 1000")
+    confirm(sum_enclosure < lemma, "Lemma A.3 at the same point")
+    return False, {
+        "left": left,
+        "printed": float(printed.mid),
+        "failing": failing,
+        "last": failing[-1],
+        "largest": sizes[-3],
+        "lemma": float(lemma.mid),
+    }
+
+
+@check("LA.3-b1", {"cap": 100})
+def upper_end(search: Search, cap: int = 1) -> Result:
+    """Proof of Lemma A.3: the count runs to k, so the cap must be k."""
+    k, p = 100, 0.5
+    reach = np.sqrt(k) * c_k(k, p * (1 - p))
+    low, high = max(k * p - reach, 0), min(k * p + reach, cap)
+    confirm(k * p <= min(k * p + reach, k), "the corrected interval contains the mean")
+    return low <= high, {"k": k, "low": low, "high": high}
+
+
+def bernstein_reach(k: Any, variance: Any) -> Any:
+    """The half width at which Bernstein's inequality gives two tails of 1/(2k) together."""
+    logarithm = np.log(4 * k)
+    return logarithm / 3 + np.sqrt(logarithm**2 / 9 + 2 * k * variance * logarithm)
+
+
+def two_tails(k: int, p: Any, reach: Any) -> Any:
+    """P(|Bin(k, p) - kp| > reach)."""
+    low, high = np.ceil(k * p - reach) - 1, np.floor(k * p + reach)
+    return stats.binom.cdf(low, k, p) + stats.binom.sf(high, k, p)
+
+
+@check("LA.3-tail", {"scale": 3.0})
+def bernstein_tail(search: Search, scale: float = 1.0) -> Result:
+    """Proof of Lemma A.3: the printed c_k is shorter than Bernstein's inequality needs."""
+    grid, ratio = np.linspace(0.001, 0.5, 500), {}
+    for k in (*range(1, 40), 100, 1000, *search.pick((10_000,), (10_000, 100_000, 1_000_000))):
+        variance = grid * (1 - grid)
+        corrected = 2 * k * two_tails(k, grid, bernstein_reach(k, variance))
+        confirm(corrected.max() <= 1, "the corrected c_k leaves at most 1/(2k)")
+        reach = scale * np.sqrt(k) * c_k(k, variance)
+        ratio[k] = float((2 * k * two_tails(k, grid, reach)).max())
+    if max(ratio.values()) <= 1:
+        return True, {"ratio": max(ratio.values())}
+    size, p = 10, Fraction(9, 20)
+    enclosed = interval.mpf(size)
+    reach = interval.sqrt(enclosed) * c_k(enclosed, interval.mpf(99) / 400, interval)
+    confirm(4.5 - reach > 1 and 4.5 + reach < 8, "[a, b] contains no counts but 2 to 7")
+    tail = 1 - sum(exact.binomial(size, p)[2:8], Fraction(0))
+    confirm(tail > Fraction(1, 2 * size), "the counterexample at k = 10")
+    return False, {
+        "reach": float(reach.mid),
+        "tail": tail,
+        "ratio": ratio,
+        "last": ratio[k],
+        "k": k,
+    }

@@ -1,0 +1,402 @@
+"""Checks of Appendix A, second part (paper lines 857 to 1035).
+
+Lemmas A.4 and A.5, the sum of squared differences by a discrete Fourier transform; Propositions A.6
+to A.8, the cosine sum behind them; and the proof of Theorem 3.4, the individual bound.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import e, pi
+from typing import Any
+
+import mpmath
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from labelaudit.bounds import BESSEL_CONSTANT
+from labelaudit.ledger import exact
+from labelaudit.ledger.check import Result, Search, Smallest, check, confirm
+from labelaudit.ledger.closed_forms import squares_bound, sum_bound
+from labelaudit.ledger.exact import HALF
+
+TWO_THIRDS = 2 / 3
+interval: Any = mpmath.iv
+"""Interval arithmetic: a comparison of two enclosures is a proof."""
+
+
+def expected_squares(k: int, mu: NDArray[np.float64]) -> NDArray[np.float64]:
+    """E sum_s (P(Z_k=s) - P(Z_k=s-1))^2; only mu matters, not the rest of the distribution."""
+    cosine = np.cos(2 * np.pi * np.arange(1, k + 2) / (k + 2))
+    base = 1 - 2 * mu[:, None] * (1 - cosine)
+    return np.asarray(2 / (k + 2) * ((1 - cosine) * base**k).sum(axis=1))
+
+
+def first_failure_at_half() -> int:
+    """The k from which Lemma A.4 fails for eta = 1/2, up to 10^7."""
+    k = np.unique(np.concatenate([np.arange(1.0, 30_000), np.round(np.geomspace(3e4, 1e7, 2000))]))
+    log_left = np.log(2 / (k + 1)) + special.gammaln(2 * k + 1) - 2 * special.gammaln(k + 1)
+    holds = log_left - k * np.log(4) <= np.log(squares_bound(k, 0.25))
+    return int(k[holds][-1]) + 1
+
+
+@check("LA.4", {"factor": 2})
+def squares_lemma(search: Search, factor: int = 1) -> Result:
+    """Lemma A.4: a counterexample in exact arithmetic, and the smallest k that has one."""
+    sizes = [*range(1, search.pick(260, 400)), 1000, *search.pick((), (10_000, 100_000))]
+    first, largest = 0, Smallest()
+    for k in sizes:
+        mu = np.geomspace(1e-3 / k, 0.25, 60 if k >= 10_000 else search.pick(120, 300))
+        left = expected_squares(k, mu)
+        confirm((left <= squares_bound(k, mu, inner=4)).all(), "the bracket of Lemma A.3")
+        ratio = left / squares_bound(k, mu)
+        largest.see(-ratio, [f"k = {k}, mu = {value:.4g}" for value in mu])
+        first = first or k * int(ratio.max() > factor)
+    if not first:
+        return True, {"ratio": -largest.value}
+    confirm(-largest.value <= 2, "twice the right side is enough")
+    k, p, mu = 191, Fraction(1, 44), interval.mpf(43) / 1936
+    sharp = sum((d**2 for d in exact.differences(exact.binomial(k, p))), Fraction(0))
+    right = squares_bound(interval.mpf(k), mu, math=interval)
+    confirm(interval.mpf(sharp.numerator) / sharp.denominator > right, "the counterexample")
+    return False, {
+        "sharp": sharp,
+        "right": float(right.mid),
+        "first": first,
+        "excess": -largest.value - 1,
+        "first_at_half": first_failure_at_half(),
+        "largest": sizes[-1],
+    }
+
+
+@check("LA.4-dft", {"length": 1})
+def parseval(search: Search, length: int = 2) -> Result:
+    """Proof of Lemma A.4: the transform as a matrix, and Parseval on differences of pmfs."""
+    worst = 0.0
+    for k in search.pick((1, 2, 3), (1, 2, 3, 4, 5, 6)):
+        size = k + 2
+        angles = np.outer(np.arange(size), np.arange(size)) / (k + length)
+        transform = np.exp(2j * np.pi * angles) / np.sqrt(size)
+        off_unitary = np.abs(transform @ transform.conj().T - np.eye(size)).max()
+        for eta in exact.small_bags(k, 4):
+            steps = float_differences(eta)
+            spectrum = transform @ steps
+            gap = abs((steps**2).sum() - (np.abs(spectrum) ** 2).sum())
+            worst = max(worst, off_unitary, gap, abs(spectrum[0]))
+    return worst < 1e-12, {"worst": worst, "k": k}
+
+
+def float_differences(eta: exact.Bag) -> NDArray[np.float64]:
+    """P(Z_k=s) - P(Z_k=s-1) as floats."""
+    return np.array([float(d) for d in exact.differences(exact.poisson_binomial(eta))])
+
+
+def transform_square(steps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """|g_u|^2 for u = 0, ..., k+1."""
+    return np.asarray(np.abs(np.fft.fft(steps)) ** 2 / len(steps))
+
+
+@check("LA.4-gu2", {"factor": 2})
+def size_of_transform(search: Search, factor: int = 1) -> Result:
+    """Proof of Lemma A.4: |1 - e^{it}|^2 is 2 - 2 cos t."""
+    worst = corrected = 0.0
+    for k in search.pick((1, 2, 3), (1, 2, 3, 4, 5, 6)):
+        cosine = np.cos(2 * np.pi * np.arange(k + 2) / (k + 2))
+        for bag in exact.small_bags(k, 4):
+            eta = np.array([[float(value)] for value in bag])
+            factors = (1 - eta) ** 2 + eta**2 + 2 * eta * (1 - eta) * cosine
+            right = (1 - cosine) * factors.prod(axis=0) / (k + 2)
+            steps = float_differences(bag)
+            worst = max(worst, np.abs(transform_square(steps) - factor * right).max())
+            corrected = max(corrected, np.abs(transform_square(steps) - 2 * right).max())
+    confirm(corrected < 1e-12, "corrected by the factor 2")
+    steps_at_zero = exact.differences([Fraction(1), Fraction(0), Fraction(0)])
+    alternating = sum(((-1) ** s * d for s, d in enumerate(steps_at_zero)), Fraction(0))
+    return worst < 1e-12, {"square": alternating**2 / 4, "k": k}
+
+
+@check("LA.4-eq", {"factor": 2})
+def squares_as_cosines(search: Search, factor: int = 1) -> Result:
+    """Proof of Lemma A.4: the same missing factor 2, now in expectation over the features."""
+    worst = corrected = 0.0
+    for distribution, k in product(exact.SMALL_CASES.values(), range(1, search.pick(4, 8))):
+        left = Fraction(0)
+        for eta, probability in exact.bags(distribution, k):
+            left += probability * sum(d**2 for d in exact.differences(exact.poisson_binomial(eta)))
+        mu = np.array([float(exact.mean_and_mu(distribution)[1])])
+        twice = expected_squares(k, mu)[0]
+        worst = max(worst, abs(float(left) - factor * twice / 2))
+        corrected = max(corrected, abs(float(left) - twice))
+    confirm(corrected < 1e-12, "corrected by the factor 2")
+    sure = sum(d**2 for d in exact.differences([Fraction(1), Fraction(0), Fraction(0)]))
+    return worst < 1e-12, {"sure": sure, "distributions": len(exact.SMALL_CASES), "k": k}
+
+
+def counts_by_labelling(eta: tuple[Fraction, ...]) -> list[Fraction]:
+    """The distribution of the count as a sum over labellings, a twin of the product form."""
+    pmf = [Fraction(0)] * (len(eta) + 1)
+    for labels, probability in exact.labellings(eta):
+        pmf[sum(labels)] += probability
+    return pmf
+
+
+def times_linear(polynomial: list[Fraction], constant: Any, slope: Any) -> list[Fraction]:
+    """The coefficients of (constant + slope w) times a polynomial in w."""
+    up, down = [*polynomial, Fraction(0)], [Fraction(0), *polynomial]
+    return [constant * a + slope * b for a, b in zip(up, down, strict=True)]
+
+
+@check("LA.5", {"sign": 1})
+def transform_of_differences(search: Search, sign: int = -1) -> Result:
+    """Lemma A.5 as an identity of polynomials in w = e^{it}, coefficient by coefficient."""
+    cases = 0
+    for k in search.pick((1, 2, 3, 4), (1, 2, 3, 4, 5, 6)):
+        for eta in exact.small_bags(k, 4):
+            right = [Fraction(1)]
+            for prior in eta:
+                right = times_linear(right, 1 - prior, prior)
+            if exact.differences(counts_by_labelling(eta)) != times_linear(right, 1, sign):
+                return False, {"eta": eta}
+            cases += 1
+    return True, {"cases": cases, "k": k}
+
+
+def cosine_terms(k: int, b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(1 - cos t_u) (a + b cos t_u)^k for each b (rows) and u = 0, ..., k+1; a = 1 - b."""
+    cosine = np.cos(2 * np.pi * np.arange(k + 2) / (k + 2))
+    return np.asarray((1 - cosine) * (1 - b[:, None] * (1 - cosine)) ** k)
+
+
+def weights(largest: float, number: int) -> NDArray[np.float64]:
+    """A grid for b in (0, largest), denser near 0."""
+    grid = np.concatenate([np.geomspace(1e-6, 0.01, number // 4), np.linspace(0.01, 1, number)])
+    return grid[(grid <= largest) & (grid < 1)]
+
+
+@check("PA.6", {"largest": TWO_THIRDS})
+def cosine_sum(search: Search, largest: float = 1.0) -> Result:
+    """Proposition A.6: false for b near 1, true where the paper uses it (b = 2 mu <= 1/2).
+
+    Its right side is that of Lemma A.4 with b = 2 mu.
+    """
+    slack, corrected = Smallest(), Smallest()
+    sizes = [*range(1, search.pick(60, 300)), 1000, *search.pick((), (3000, 10_000))]
+    for k in sizes:
+        b = weights(largest, 60 if k >= 1000 else 400)
+        gap = 1 - cosine_terms(k, b).sum(axis=1) / (k + 2) / squares_bound(k, b / 2)
+        slack.see(gap, [f"k = {k}, b = {value:.4g}" for value in b])
+        corrected.see(gap[b <= TWO_THIRDS], [f"k = {k}, b = {v:.4g}" for v in b[b <= TWO_THIRDS]])
+    confirm(corrected.value > 0, "true for b <= 2/3")
+    if slack.value >= 0:
+        return True, {"slack": slack}
+    a = Fraction(1, 100)
+    left = (a**2 + (2 * a - 1) ** 2) / 2
+    right = squares_bound(interval.mpf(2), interval.mpf(99) / 200, math=interval)
+    confirm(interval.mpf(left.numerator) / left.denominator > right, "the counterexample")
+    return False, {
+        "left": left,
+        "right": float(right.mid),
+        "corrected": corrected,
+        "largest": sizes[-1],
+        "top": min(largest, 1),
+    }
+
+
+def middle_block(k: int, closed: bool = False) -> slice:
+    """The indices u with (k+2)/4 < u <= 3(k+2)/4; `closed` has the left end as well."""
+    return slice((k + 5) // 4 if closed else (k + 6) // 4, 3 * (k + 2) // 4 + 1)
+
+
+@check("PA.6-mid", {"largest": TWO_THIRDS})
+def middle_of_the_sum(search: Search, largest: float = 1.0) -> Result:
+    """Proof of Proposition A.6: a + b cos t can be negative and larger than a in size."""
+    slack, corrected = Smallest(), Smallest()
+    for k in range(1, search.pick(60, 300)):
+        b = weights(largest, 300)
+        cases = [f"k = {k}, b = {value:.4g}" for value in b]
+        whole, block = (k + 2) * (1 - b) ** k, cosine_terms(k, b)[:, middle_block(k)].sum(axis=1)
+        slack.see(whole - block + 1e-12 * whole, cases)
+        used = np.flatnonzero(b <= TWO_THIRDS)
+        corrected.see(1 - block[used] / whole[used], [cases[i] for i in used])
+    confirm(corrected.value > -1e-12, "true for b <= 2/3")
+    if slack.value >= 0:
+        return True, {"corrected": corrected}
+    a, b_exact = Fraction(1, 4), Fraction(3, 4)
+    block = 2 * (a - b_exact) ** 2 + a**2
+    confirm(block > 4 * a**2, "the counterexample")
+    return False, {
+        "block": block,
+        "whole": 4 * a**2,
+        "corrected": corrected,
+        "k": k,
+        "top": min(largest, 1),
+    }
+
+
+@check("PA.6-sym", {"closed": True})
+def symmetry_of_the_blocks(search: Search, closed: bool = False) -> Result:
+    """Proof of Proposition A.6: when 4 divides k + 2 the index u = (k+2)/4 is counted once more.
+
+    With that index in the middle block (`closed`) the first and the last block are equal.
+    """
+    b = np.array([0.01, 0.1, 0.3, 0.5, 0.8])
+    unequal = []
+    for k in range(1, search.pick(60, 400)):
+        terms, block = cosine_terms(k, b), middle_block(k, closed)
+        excess = terms[:, : block.start].sum(axis=1) - terms[:, block.stop :].sum(axis=1)
+        extra = (1 - b) ** k * ((k + 2) % 4 == 0 and not closed)
+        confirm(np.abs(excess - extra).max() < 1e-12, "the excess is a^k or 0")
+        if (np.abs(excess) > 1e-12).any():
+            unequal.append(k)
+    first = HALF**2  # the first block at k = 2, a = b = 1/2
+    shown = ", ".join(map(str, unequal[:4]))
+    return not unequal, {"first": first, "twice": 2 * first, "unequal": shown, "k": k}
+
+
+@check("PA.6-const", {"inner": 5})
+def constants_of_the_sum(search: Search, inner: int = 4) -> Result:
+    """Proof of Proposition A.6: the first terms are equal, the second differ by k/(k+2)."""
+    slack = Smallest()
+    for k, j in product(range(1, search.pick(100, 1000)), range(1, 21)):
+        b = j / 20
+        inside = pi**0.5 / (4 * (4 * pi * k * b) ** 1.5) + 1 / (4 * e * pi * b * k * (k + 2))
+        left = 4 * pi**2 * inside
+        right = pi / (inner * k * b) ** 1.5 + pi / (e * b * k**2)
+        slack.see([right / left - 1], [f"k = {k}, b = {b}"])
+    first = 4 * interval.pi**2 * interval.sqrt(interval.pi) / 4
+    second = interval.pi * interval.sqrt(4 * interval.pi) ** 3 / 8
+    confirm(abs(float((first - second).mid)) < 1e-12, "4^(3/2) = 8: the first terms agree")
+    return slack.value >= 0, {"slack": slack, "k": k}
+
+
+def bump_sum(m: int, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
+    """sum_{u <= m/4} f(u/m)/m with f(x) = x^2 e^{-alpha x^2}, for each alpha."""
+    x = np.arange(m // 4 + 1) / m
+    return np.asarray((x**2 * np.exp(-alpha[:, None] * x**2)).sum(axis=1) / m)
+
+
+@check("PA.7", {"constant": 0.9})
+def riemann_sum(search: Search, constant: float = 1.0) -> Result:
+    """Proposition A.7: a Riemann sum of a bump against its integral."""
+    alpha = np.geomspace(1e-3, 1e9, search.pick(200, 1500))
+    slack, alone = Smallest(), Smallest()
+    for m in (*range(1, search.pick(60, 400)), 1000, *search.pick((), (10_000,))):
+        total, main = bump_sum(m, alpha), np.sqrt(np.pi) / (4 * alpha**1.5)
+        bound = constant * main + 1 / (e * alpha * m)
+        cases = [f"m = {m}, alpha = {value:.4g}" for value in alpha]
+        slack.see(1 - total / bound, cases)
+        alone.see(1 - total / main, cases)
+    confirm(alone.value > -1e-12, "the first term alone is enough on this grid")
+    return slack.value >= 0, {"slack": slack, "m": m}
+
+
+def bump_integral(alpha: float, low: Any, high: Any) -> Any:
+    """The integral of x^2 e^{-alpha x^2} from low to high, by the incomplete gamma function."""
+    half = special.gamma(1.5) / (2 * alpha**1.5)
+    return half * (special.gammainc(1.5, alpha * high**2) - special.gammainc(1.5, alpha * low**2))
+
+
+def confirm_cells(m: int, alpha: float) -> None:
+    """The corrected argument of Proposition A.7, cell by cell."""
+    u = np.arange(m // 4 + 1)
+    peak = int(m / np.sqrt(alpha))
+    height = (u / m) ** 2 * np.exp(-alpha * (u / m) ** 2) / m
+    right, left = (bump_integral(alpha, v / m, (v + 1) / m) for v in (u, u - 1))
+    below, above = u < peak, u > peak + 1
+    confirm((height[below] <= right[below] + 1e-15).all(), "cells before the peak")
+    confirm((height[above] <= left[above] + 1e-15).all(), "cells after the peak")
+    pair = height[peak : peak + 2].sum()
+    cell = bump_integral(alpha, peak / m, (peak + 1) / m)
+    confirm(pair <= cell + 1 / (e * alpha * m) + 1e-15, "the two terms at the peak")
+
+
+@check("PA.7-idx", {"scaled": True, "overshoot": 1})
+def split_at_the_peak(search: Search, scaled: bool = False, overshoot: int = 0) -> Result:
+    """Proof of Proposition A.7: x0 is a point, not an index, and the peak's cell needs care."""
+    slack = Smallest()
+    for m, alpha in product(range(4, search.pick(40, 200), 4), (1.0, 4.0, 16.0, 50.0, 400.0, 5e4)):
+        start = int(np.ceil((m if scaled else 1) / np.sqrt(alpha)))
+        x = np.arange(start, m // 4 + 1) / m
+        upper = (x**2 * np.exp(-alpha * x**2)).sum() / m
+        low, high = (start - 1) / m, 0.25 if scaled else 0.25 - 1 / m
+        bound = bump_integral(alpha, low, max(low, high)) + overshoot / (e * alpha * m)
+        slack.see([bound - upper + 1e-15], [f"m = {m}, alpha = {alpha:.4g}"])
+        confirm_cells(m, alpha)
+    if slack.value >= 0:
+        return True, {"slack": slack}
+    whole = bump_integral(16.0, 0.0, 0.25)
+    confirm(1 / (64 * e) > whole, "the counterexample survives the corrected limits")
+    return False, {"whole": whole, "m": m}
+
+
+@check("PA.8", {"upper": 17.0}, {"lower": 1.9})
+def cosine_parabolas(search: Search, upper: float = 4 * pi, lower: float = 2.0) -> Result:
+    """Proposition A.8, as 1 - cos(2 pi t) = 2 sin^2(pi t), which does not cancel near 0."""
+    linear = np.linspace(1e-4, 0.25, search.pick(999, 99_999))
+    t = np.concatenate([np.geomspace(1e-9, 0.25, 2000), linear])
+    curvature = 2 * np.sin(np.pi * t) ** 2 / t**2
+    left = lower * np.pi**2 * (1 + 1e-12) - curvature.max()  # equality in the limit t = 0
+    right = curvature.min() - upper
+    return min(left, right) >= 0, {
+        "least": curvature.min(),
+        "upper": upper,
+        "ceiling": lower * pi**2,
+        "right": right,
+        "left": left,
+        "cases": len(t),
+    }
+
+
+@check("T3.4-range", {"last": 1})
+def range_of_the_sum(search: Search, last: int = 0) -> Result:
+    """Proof of Theorem 3.4: the sum must run to k + 1, as in (eq:exp_factor)."""
+    slack = Smallest()
+    for k in range(1, search.pick(7, 13)):
+        steps = exact.differences(exact.binomial(k, HALF))[: k + 1 + last]
+        bound = Fraction(1, 4) * sum(map(abs, steps))
+        slack.see([bound - exact.independent_advantage(HALF, k + 1)], [f"k = {k}, eta = 1/2"])
+    pair = exact.independent_advantage(HALF, 2)
+    return slack.value >= 0, {"pair": pair, "k": k}
+
+
+def printed_roots(k: Any, mu: Any, power: float) -> tuple[Any, Any]:
+    """The two roots of the display at line 1030 for a constant eta, p(1-p) = mu."""
+    first = mu**0.25 * np.sqrt((1 - 2 * mu) ** k * np.sqrt(k) + 1 / (mu**1.5 * k))
+    second = np.sqrt(((1 - 2 * mu) ** k + 1 / (mu * k) ** 1.5) * k ** (-power))
+    return first, second
+
+
+@check("T3.4-2nd", {"power": 0.0})
+def second_root(search: Search, power: float = 0.5) -> Result:
+    """Proof of Theorem 3.4: put c_k = sqrt(p(1-p)) + 1/sqrt(k) into Lemma A.3.
+
+    The part 1/sqrt(k) of c_k gives k^(1/4) sqrt(1/sqrt(k)) = 1 times sqrt(A^k + 1/(mu k)^(3/2)).
+    """
+    mu, k, ratio = np.geomspace(1e-6, 0.25, 60), 16.0, Smallest()
+    ratio.see(printed_roots(k, mu, power)[1] / printed_roots(k, mu, 0)[1], list(mu))
+    factor = float(ratio.value)
+    largest = 0.0
+    for stretch in np.geomspace(1, 1e4, search.pick(40, 400)):
+        k = np.ceil(2 / mu * np.log(1 / mu) * stretch)
+        first, second = printed_roots(k, mu, 0.5)
+        largest = max(largest, (sum_bound(k, mu, mu) / (first + second) / np.log(8 * k)).max())
+        confirm((BESSEL_CONSTANT / np.sqrt(k * mu) <= first).all(), "the first root is enough")
+    confirm(largest <= 2, "the display bounds Lemma A.3 up to 2 log(8k) under the condition on k")
+    return abs(factor - 1) <= 1e-9, {"factor": factor, "largest": largest}
+
+
+@check("T3.4-cond", {"factor": 1.0})
+def condition_on_size(search: Search, factor: float = 2.0) -> Result:
+    """Proof of Theorem 3.4: logarithms of the two sides; beyond the threshold the left falls."""
+    mu = np.geomspace(1e-12, 0.25, search.pick(400, 4000))
+    start = factor / mu * np.log(1 / mu)
+    slack = Smallest()
+    for stretch in np.geomspace(1, 1e6, search.pick(30, 200)):
+        k = start * stretch
+        left = k * np.log1p(-2 * mu) + 1.5 * np.log(k)
+        cases = [f"mu = {m:.4g}, k = {j:.4g}" for m, j in zip(mu, k, strict=True)]
+        slack.see(np.log(mu) - left, cases)
+    falling = bool((1.5 / start < 2 * mu).all())
+    return slack.value > 0 and falling, {"slack": slack, "cases": len(mu)}

@@ -1,0 +1,767 @@
+"""Checks of Appendix A, third part (paper lines 1058 to 1441).
+
+HPAdv and Theorem A.9; Lemma A.10, translated Poisson distributions and the proof of Theorem A.9;
+then randomized response, Lemma A.16 and Theorem A.17.
+
+mu_i = eta_i (1-eta_i), and mu is its mean over the features. V is the sum of mu_i over a bag and
+sigma its root; V_i leaves out example i (V1 and sigma_1 the first). Sigma is the count of the bag,
+Sigma1 or Sigma^(-i) the count without an example, Gamma and Gamma1 the translated Poisson
+distributions with their means and variances. d_TV is the total variation distance, half the sum of
+the absolute differences. The gap of a bag is f1 - f2, the mean additive advantage of its examples
+under LLP. The flip probability is pi = 1/(1+e^epsilon); exact checks take e^epsilon rational.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from fractions import Fraction
+from itertools import combinations_with_replacement, pairwise, product
+from math import e, exp, factorial, floor, inf, log10, sqrt
+from typing import Any
+
+import numpy as np
+import sympy
+from numpy.typing import NDArray
+from scipy import stats
+
+from labelaudit.bounds import BESSEL_CONSTANT
+from labelaudit.ledger import exact
+from labelaudit.ledger.check import Result, Search, check, confirm
+from labelaudit.ledger.closed_forms import (
+    advantage_from_rest,
+    bessel_constant_is_safe,
+    bessel_spread,
+    counts_of_rest,
+    log_binomial,
+)
+from labelaudit.ledger.exact import HALF
+
+FAIR = (HALF,) * 4  # the smallest bag of fair coins with V = 1
+OTHERS = [FAIR, (Fraction(1, 5),) * 9, (Fraction(1, 3),) * 7, (Fraction(0), *FAIR)]
+SIXTHS = tuple(Fraction(j, 6) for j in range(7))
+
+
+def random_bags(search: Search) -> Iterator[NDArray]:
+    """Bags from constant, two-point and Beta distributions, some with certain labels mixed in."""
+    rng = np.random.default_rng(20240)
+    for size in search.pick((1, 2, 5, 12, 40), (1, 2, 3, 5, 8, 13, 30, 80, 120)):
+        for _ in range(search.pick(20, 60)):
+            low, high = 10 ** rng.uniform(-4, log10(0.5), 2)
+            yield np.full(size, low)
+            yield np.full(size, 0.5)
+            yield np.where(rng.random(size) < rng.random(), low, 1 - high)
+            yield np.where(rng.random(size) < rng.random(), 0.5, rng.integers(0, 2, size))
+            a, b = 10 ** rng.uniform(-1.5, 1.5, 2)
+            yield rng.beta(a, b, size)
+
+
+def rest_pmfs(eta: NDArray) -> NDArray:
+    """Row i: the distribution of the count of the bag without example i, for counts 0..k-1."""
+    return counts_of_rest(np.array([np.roll(eta, -i) for i in range(len(eta))]))
+
+
+def count_pmf(eta: NDArray) -> NDArray:
+    """The distribution of the count of a bag, for counts 0..k."""
+    pmf = np.ones(1)
+    for prior in eta:
+        pmf = np.append((1 - prior) * pmf, 0.0) + np.append(0.0, prior * pmf)
+    return pmf
+
+
+def total_variance(eta: Any) -> Any:
+    """V, the sum of eta (1 - eta)."""
+    return sum(prior * (1 - prior) for prior in eta)
+
+
+def translate(mean: Any, variance: Any, sign: int = -1) -> tuple[int, Any]:
+    """The shift and the Poisson rate of TP(mean, variance); `sign` is +1 as the paper prints it.
+
+    >>> translate(Fraction(5, 2), Fraction(3, 4))
+    (1, Fraction(3, 2))
+    """
+    return floor(mean + sign * variance), mean - floor(mean - variance)
+
+
+def distance_to_translated(eta: NDArray, sign: int = -1) -> float:
+    """d_TV between the count of a bag and the translated Poisson of its mean and variance."""
+    shift, rate = translate(eta.sum(), total_variance(eta), sign)
+    last = max(len(eta), shift + int(rate + 12 * sqrt(rate)) + 30)
+    support = np.arange(last + 1)
+    count = np.zeros(last + 1)
+    count[: len(eta) + 1] = count_pmf(eta)
+    return float(abs(count - stats.poisson.pmf(support - shift, rate)).sum() / 2)
+
+
+def binomial_distance(size: int, p: float) -> float:
+    """The same for a constant prior, on the window of 12 standard deviations that matters."""
+    variance = size * p * (1 - p)
+    shift, rate = translate(size * p, variance)
+    width = int(12 * sqrt(rate)) + 30
+    support = np.arange(max(0, int(size * p) - width), int(size * p) + width)
+    count = stats.binom.pmf(support, size, p)
+    return float(abs(count - stats.poisson.pmf(support - shift, rate)).sum() / 2)
+
+
+def approximation_bound(eta: NDArray, offset: float = 2) -> float:
+    """The right-hand side of Lemma A.12."""
+    return float((sqrt((eta**3 * (1 - eta)).sum()) + offset) / total_variance(eta))
+
+
+@check("DA.11", {"sign": -1})
+def translated_poisson_definition(search: Search, sign: int = 1) -> Result:
+    """The mean of the translated Poisson must be its first parameter."""
+    grid = [Fraction(a, 7) for a in range(-20, 60, search.pick(7, 1))]
+
+    def mean_error(mean: Fraction, variance: Fraction, sign: int) -> Fraction:
+        shift, rate = translate(mean, variance, sign)
+        return shift + rate - mean
+
+    pairs = [(mean, variance) for mean in grid for variance in grid if variance >= 0]
+    for mean, variance in pairs:
+        confirm(mean_error(mean, variance, -1) == 0, "TP has mean mu when the sign is minus")
+        excess = translate(mean, variance)[1] - variance
+        confirm(0 <= excess < 1, "the variance of TP exceeds sigma^2 by less than one")
+    off = mean_error(Fraction(2), Fraction(1), sign)
+    return off == 0, {"mean": 2 + off, "cases": len(pairs)}
+
+
+@check("LA.12", {"sign": 1}, {"offset": 0.0})
+def approximation(search: Search, sign: int = -1, offset: float = 2) -> Result:
+    """Roellin's bound (3.4), with the translated Poisson as he defines it."""
+    worst, tried = 0.0, 0
+    for eta in random_bags(search):
+        if total_variance(eta) > 0:
+            distance = distance_to_translated(eta, sign)
+            worst = max(worst, distance / approximation_bound(eta, offset))
+            tried += 1
+    for size in search.pick((10**3,), (10**3, 10**4, 10**5, 10**6)):
+        for p in (1e-4, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-4):
+            variance = size * p * (1 - p)
+            bound = (sqrt(p**2 * variance) + offset) / variance
+            worst = max(worst, binomial_distance(size, p) / bound)
+            tried += 1
+    coins = np.full(400, 0.5)
+    return worst <= 1, {
+        "worst": worst,
+        "distance": distance_to_translated(coins, 1),
+        "bound": approximation_bound(coins),
+        "tried": tried,
+    }
+
+
+@check("LA.13", {"offset": 0.0})
+def two_translated(search: Search, offset: float = 1.0) -> Result:
+    """Barbour and Lindvall's bound between two translated Poisson distributions."""
+    rng = np.random.default_rng(2006)
+    worst, tried = 0.0, search.pick(600, 20000)
+    for _ in range(tried):
+        variances = 10 ** rng.uniform(-1, search.pick(2, 4)) * np.array([1, rng.uniform(0.5, 2)])
+        if rng.random() < 0.3:
+            variances[1] = variances[0] + rng.normal(0, 1e-3)
+        means = variances + rng.integers(0, 9) + rng.normal(0, 1, 2) * rng.choice([1e-3, 1, 9])
+        (shift1, rate1), (shift2, rate2) = sorted(
+            translate(mean, variance) for mean, variance in zip(means, variances, strict=True)
+        )
+        if shift1 != translate(means[0], variances[0])[0]:
+            means, variances = means[::-1], variances[::-1]
+        top = max(shift1 + rate1, shift2 + rate2) + 12 * sqrt(max(rate1, rate2)) + 30
+        support = np.arange(shift1, int(top))
+        first, second = stats.poisson.pmf(support - [[shift1], [shift2]], [[rate1], [rate2]])
+        change = abs(variances[0] - variances[1]) + offset
+        bound = abs(means[0] - means[1]) / sqrt(variances[0]) + change / variances[0]
+        worst = max(worst, abs(first - second).sum() / 2 / bound)
+    return worst <= 1, {"worst": worst, "tried": tried}
+
+
+@check("LA.14", {"second": Fraction(1)})
+def shifted(search: Search, second: Fraction = Fraction(2)) -> Result:
+    """The shift by one only works when the two variances are the same."""
+    grid = [Fraction(a, 5) for a in range(-15, 40, search.pick(3, 1))]
+    for mean in grid:
+        for variance in (v for v in grid if v >= 0):
+            (shift, rate), (after, same) = translate(mean, variance), translate(mean + 1, variance)
+            confirm((after, same) == (shift + 1, rate), "equal variances shift by exactly one")
+    shift, rate = translate(Fraction(1), Fraction(1))
+    return (shift + 1, rate) == translate(Fraction(2), second), {}
+
+
+@check("LA.10-TV1", {"factor": 2, "last": 60})
+def sum_is_twice(search: Search, factor: int = 1, last: int = 5) -> Result:
+    """Total variation, as the two cited lemmas use it, is half the sum over all integers."""
+    eta = (Fraction(0), *FAIR)
+    confirm(translate(sum(eta), total_variance(eta)) == (1, 1), "Gamma is 1 + Poisson(1)")
+    moved = translate(sum(eta[1:]) + 1, total_variance(eta[1:]))
+    confirm(moved == (2, 1), "Gamma2 is 2 + Poisson(1)")
+
+    def terms(upto: int) -> Fraction:  # in units of 1/e, s = 1..upto
+        masses = [Fraction(0), *(Fraction(1, factorial(j)) for j in range(upto))]
+        return sum((abs(b - a) for a, b in pairwise(masses)), Fraction(0))
+
+    distance = 1  # sup over sets: the largest mass of Poisson(1), in units of 1/e
+    confirm(abs(float(terms(60)) - 2 * distance) < 1e-15, "over all integers the sum is 2 d_TV")
+    truth = abs(float(terms(last)) - factor * distance) < 1e-15
+    return truth, {"total": terms(5), "value": float(terms(5)) / e}
+
+
+@check("LA.10-mid", {"constant": 1.9})
+def middle_term(search: Search, constant: float = 3.0) -> Result:
+    """For sigma >= 1 the left side is at most (2 - eta_1^2)/sigma, so 2/sigma would do."""
+    sigmas = np.geomspace(1, 1e4, search.pick(200, 4000))
+    prior, sigma = np.meshgrid(np.linspace(0, 1, 401), sigmas)
+    left = (1 - prior) / sigma + (prior * (1 - prior) + 1) / sigma**2
+    printed, sharper = float((left * np.sqrt(sigma)).max()), float((left * sigma).max())
+    return printed <= constant, {
+        "printed": printed,
+        "constant": constant,
+        "sharper": sharper,
+        "pairs": left.size,
+    }
+
+
+def bag_gap(eta: NDArray) -> float:
+    """f1 - f2 of one bag under LLP."""
+    return float(np.mean(advantage_from_rest(eta, rest_pmfs(eta))))
+
+
+def exact_gap(eta: tuple[Fraction, ...], channel: Any = exact.label_proportions) -> Fraction:
+    """f1 - f2 of one data set, by enumeration."""
+    gains = (exact.additive_advantage(eta, channel, i) for i in range(len(eta)))
+    return sum(gains, Fraction(0)) / len(eta)
+
+
+def coin_gaps(bag_size: int) -> NDArray:
+    """f1 - f2 when n = 0..k of the priors are 1/2 and the rest 0: (n/k) C(n-1, (n-1)//2) / 2^n."""
+    n = np.arange(1, bag_size + 1)
+    log_mass = log_binomial(n - 1, (n - 1) // 2) - n * np.log(2)
+    return np.append(0.0, n / bag_size * np.exp(log_mass))
+
+
+def two_point_tails(search: Search) -> Iterator[tuple[int, float, NDArray, NDArray, NDArray]]:
+    """For eta in {low, high}: k, mu, and for n = 0..k high priors the gap, V and P(n)."""
+    for size in search.pick((2, 5, 30, 1000), (2, 3, 5, 10, 30, 100, 1000, 10**4, 10**5)):
+        number = np.arange(size + 1)
+        points = [(0.0, 0.5), (0.1, 0.5), (0.01, 0.9), (0.3, 0.3)]
+        for low, high in points[:1] if size > 100 else points:
+            if (low, high) == (0.0, 0.5):
+                gaps = coin_gaps(size)
+            else:
+                gaps = np.array([bag_gap(np.repeat([low, high], [size - n, n])) for n in number])
+            a, b = low * (1 - low), high * (1 - high)
+            for weight in (1e-4, 1e-2, 0.1, 0.4, 1.0):
+                probability = stats.binom.pmf(number, size, weight)
+                mu = (1 - weight) * a + weight * b
+                yield size, mu, gaps, (size - number) * a + number * b, probability
+
+
+@check("HP-def", {"subtract_uninformed": False})
+def high_probability_definition(search: Search, subtract_uninformed: bool = True) -> Result:
+    """HPAdv is the tail of a variable in [0, 1] whose mean is EAdv: its integral is EAdv."""
+    distributions = [
+        [(Fraction(1, 5), HALF), (HALF, HALF)],
+        [(Fraction(0), Fraction(2, 3)), (HALF, Fraction(1, 3))],
+        [(Fraction(1, 10), Fraction(1, 4)), (Fraction(9, 10), Fraction(3, 4))],
+    ]
+    tried, agree = 0, True
+    for distribution in distributions:
+        for size in range(1, search.pick(4, 6)):
+            mass: dict[Fraction, Fraction] = defaultdict(Fraction)
+            for eta, weight in exact.bags(distribution, size):
+                prior = sum((max(a, 1 - a) for a in eta), Fraction(0)) / size
+                mass[exact_gap(eta) + (0 if subtract_uninformed else prior)] += weight
+            confirm(all(0 <= value <= 1 for value in mass), "the gap lies in [0, 1]")
+            area = Fraction(0)  # under theta -> P(gap > theta), a step function
+            for low, high in zip([Fraction(0), *sorted(mass)], sorted(mass), strict=False):
+                area += (high - low) * sum(mass[value] for value in mass if value > low)
+            agree &= area == exact.expected_advantage(distribution, exact.label_proportions, size)
+            tried += 1
+    return agree, {"tried": tried}
+
+
+@check("HP-RR", {"eta": (HALF,)})
+def randomized_response_gap(
+    search: Search, eta: tuple[Fraction, ...] = (HALF, Fraction(0))
+) -> Result:
+    """f1 - f2 averages over the m examples, so it is IEAdv(x_1) only for m = 1."""
+    channel = exact.randomized_response(Fraction(1, 4))
+    grid = [Fraction(j, 5) for j in range(6)]
+    for first in grid:
+        single = exact.additive_advantage((first,), channel, 0)
+        confirm(exact_gap((first,), channel) == single, "for m = 1 the two agree")
+        for other in grid[:: search.pick(2, 1)]:
+            alone = [exact_gap((value,), channel) for value in (first, other)]
+            confirm(exact_gap((first, other), channel) == sum(alone) / 2, "the gap is the mean")
+    own, mean = exact.additive_advantage(eta, channel, 0), exact_gap(eta, channel)
+    return own == mean, {"own": own, "mean": mean}
+
+
+@check("TA.9", {"c1": 0.5}, {"c2": 40.0})
+def tail_theorem(search: Search, c1: float = 2.0, c2: float = 1.5) -> Result:
+    """Theorem A.9 with c1 = 2 and c2 = 3/2: even without the factor k + 1 and for every k.
+
+    For every bag f1 - f2 <= sqrt(2V)/k: if V >= 1/2 because the gap is at most
+    (0.93765/k) sum_i mu_i/sqrt(V_i), otherwise because it is at most 2V/k. And V, a sum of
+    independent terms in [0, 1/4] of mean k mu, exceeds 2 k mu with probability at most
+    (e/4)^(4 k mu) <= exp(-1.5 k mu), by Chernoff's bound.
+    """
+    worst, ratio, tried = 0.0, 0.0, 0
+    for size, mu, gaps, variances, probability in two_point_tails(search):
+        tail = float(probability[gaps > c1 * sqrt(mu / size)].sum())
+        worst = max(worst, tail / max(exp(-c2 * size * mu), 1e-280) if tail > 1e-280 else 0.0)
+        inside = variances > 0
+        ratio = max(ratio, float((gaps[inside] * size / np.sqrt(2 * variances[inside])).max()))
+        tried += 1
+    for eta in random_bags(search):
+        if (variance := total_variance(eta)) > 1e-12:
+            ratio = max(ratio, bag_gap(eta) * len(eta) / sqrt(2 * variance))
+    return worst <= 1 and ratio <= 1, {
+        "c1": c1,
+        "c2": c2,
+        "worst": worst,
+        "ratio": ratio,
+        "tried": tried,
+    }
+
+
+def mean_gap_distribution(
+    gaps: list[Fraction], probability: list[Fraction], n_bags: int
+) -> dict[Fraction, Fraction]:
+    """The exact distribution of the mean gap of `n_bags` independent bags."""
+    total = {Fraction(0): Fraction(1)}
+    for _ in range(n_bags):
+        after: dict[Fraction, Fraction] = defaultdict(Fraction)
+        for value, mass in total.items():
+            for gap, weight in zip(gaps, probability, strict=True):
+                after[value + gap] += mass * weight
+        total = after
+    return {value / n_bags: mass for value, mass in total.items()}
+
+
+@check("TA.9-m", {"c1": 0.5})
+def many_bags(search: Search, c1: float = 2.0, c2: float = 1.5) -> Result:
+    """The printed proof takes m = k; with n bags the gap is the mean of n independent gaps."""
+    worst, example = 0.0, {}
+    for size in search.pick((4, 12), (2, 4, 8, 12, 24)):
+        gaps = [Fraction(0)] + [
+            Fraction(n, size) * exact.independent_advantage(HALF, n) for n in range(1, size + 1)
+        ]
+        for weight in (Fraction(1, 10), HALF, Fraction(1)):
+            probability = exact.binomial(size, weight)
+            threshold = c1 * sqrt(weight / 4 / size)
+            for n_bags in range(1, search.pick(3, 4)):
+                masses = mean_gap_distribution(gaps, probability, n_bags)
+                tail = float(sum(mass for value, mass in masses.items() if value > threshold))
+                worst = max(worst, tail * exp(c2 * n_bags * size * float(weight) / 4))
+                if (size, weight) == (4, HALF):
+                    example[n_bags] = sum(m for v, m in masses.items() if v > Fraction(1, 8))
+    confirm(worst <= 1, "the tail of n bags is at most exp(-c2 n k mu)")
+    return example[1] == example[2], {"example": example, "c1": c1, "c2": c2, "worst": worst}
+
+
+@check("e-truebound", {"constant": 0.5})
+def explicit_bound(search: Search, constant: float = 9.0) -> Result:
+    """The explicit form of Theorem A.9, for every beta it claims."""
+    worst, tried = 0.0, 0
+    for size, mu, gaps, _, probability in two_point_tails(search):
+        for fraction in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999):
+            beta = fraction * (size - 1) * mu
+            threshold = constant * (size * mu + beta) / (size * sqrt((size - 1) * mu - beta))
+            right = (size + 1) * exp(-(beta**2) / (2 * size * mu + beta / 6))
+            worst = max(worst, float(probability[gaps > threshold].sum()) / max(right, 1e-280))
+            tried += 1
+    return worst <= 1, {"worst": worst, "tried": tried}
+
+
+@check("TA.9-k", {"rate": 0.2}, {"scale": 9.0})
+def factor_of_the_tail(search: Search, scale: float = 27.0, rate: float = 0.03) -> Result:
+    """The bound it quotes has k + 1; the constant of the exponent covers the difference."""
+    sizes = np.unique(np.geomspace(2, search.pick(1e4, 1e7), 4000).astype(int)).astype(float)
+    for mu in (1e-4, 1e-3, 0.01, 0.1, 0.25):
+        k = sizes[sizes * mu >= 4]
+        beta = (k - 1) * mu / 2
+        threshold = 9 * (k * mu + beta) / (k * np.sqrt((k - 1) * mu - beta))
+        exponent = beta**2 / (2 * k * mu + beta / 6)
+        confirm(np.all(threshold <= scale * np.sqrt(mu / k)), "c1 = 27")
+        confirm(np.all(exponent >= rate * k * mu), "c2 = 0.03 with the factor k + 1")
+        confirm(np.all(exponent - np.log1p(1 / k) >= 0.01 * k * mu), "0.01 with the factor k")
+    return False, {"largest": sizes[-1]}
+
+
+def float_moves(pmf: NDArray) -> NDArray:
+    """|P(Z = s) - P(Z = s - 1)| along the last axis."""
+    edge = np.zeros((*pmf.shape[:-1], 1))
+    return abs(np.append(pmf, edge, axis=-1) - np.append(edge, pmf, axis=-1))
+
+
+def moves_of_rest(eta: tuple[Fraction, ...]) -> list[Fraction]:
+    """|P(Sigma1 = s) - P(Sigma1 = s - 1)| for s = 0..k, exactly."""
+    return [abs(move) for move in exact.differences(exact.poisson_binomial(eta[1:]))]
+
+
+@check("LA.10", {"constant": 0.7})
+def neighbouring_counts(search: Search, constant: float = 9.0) -> Result:
+    """Lemma A.10: compare with the sharp form, twice the largest mass of Sigma1."""
+    confirm(bessel_constant_is_safe(), "the constant of the Bessel bound")
+    worst, tried = 0.0, 0
+    for eta in random_bags(search):
+        if total_variance(eta) >= 1:
+            moves, variance = float_moves(count_pmf(eta[1:])), total_variance(eta[1:])
+            confirm(moves.sum() <= bessel_spread(1, variance) + 1e-12, "the Bessel bound")
+            worst = max(worst, moves[count_pmf(eta) > 0].sum() * sqrt(variance))
+            tried += 1
+    for size in search.pick((10, 1000), (5, 10, 100, 1000, 10**4, 10**5, 10**6)):
+        for p in (0.5, 0.3, 0.05, 1e-2, 1e-3, 1e-4):
+            variance = (size - 1) * p * (1 - p)
+            if size * p * (1 - p) >= 1:
+                mode = floor(size * p)
+                worst = max(worst, 2 * stats.binom.pmf(mode, size - 1, p) * sqrt(variance))
+                tried += 1
+    return worst <= constant, {"worst": worst, "constant": constant, "tried": tried}
+
+
+@check("LA.10-eq2", {"first": HALF})
+def second_equality(search: Search, first: Fraction = Fraction(0)) -> Result:
+    """The sum also runs over counts the bag cannot have when the first label is certain."""
+
+    def both(eta: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
+        moves = moves_of_rest(eta)
+        pairs = zip(moves, exact.poisson_binomial(eta), strict=True)
+        return sum((move for move, mass in pairs if mass), Fraction(0)), sum(moves, Fraction(0))
+
+    for a, rest in product(SIXTHS, OTHERS[: search.pick(1, 4)]):
+        mean, total = both((a, *rest))
+        confirm(mean <= total, "the expectation is at most the sum")
+        confirm(mean == total or a in (0, 1), "they agree when 0 < eta_1 < 1")
+    mean, total = both((first, *FAIR))
+    return mean == total, {"first": first, "mean": mean, "total": total}
+
+
+@check("LA.10-tri", {"compared": "Sigma"})
+def triangle_step(search: Search, compared: str = "Sigma1") -> Result:
+    """The first sum compares Gamma with Sigma1, but is bounded by its distance to Sigma."""
+    eta = (Fraction(1), *FAIR)
+    shift, rate = translate(sum(eta), total_variance(eta))
+    gamma = [0.0] * shift + [exp(-rate) / factorial(j) * rate**j for j in range(40)]
+    rest = [float(mass) for mass in [*exact.poisson_binomial(eta[1:]), Fraction(0)]]
+    count = [float(mass) for mass in exact.poisson_binomial(eta)]
+    full = sum(abs(a - b) for a, b in zip(count, gamma, strict=False)) + sum(gamma[len(count) :])
+    shown = rest if compared == "Sigma1" else count
+    printed = sum(abs(a - b) for a, b in zip(shown, gamma, strict=False))
+    for bag in random_bags(search):
+        variance = total_variance(bag[1:])
+        if variance >= 1:
+            left = float_moves(count_pmf(bag[1:])).sum()
+            rate1 = translate(bag[1:].sum(), variance)[1]
+            top = float(stats.poisson.pmf(floor(rate1), rate1))
+            right = 4 * distance_to_translated(bag[1:]) + 2 * top
+            confirm(left <= right + 1e-9, "the triangle inequality through Gamma1")
+            whole = 4 * approximation_bound(bag[1:]) + 2 * top
+            confirm(whole <= 13 / sqrt(variance), "the corrected chain ends below 13/sigma_1")
+    return printed <= full, {"printed": printed, "distance": full / 2, "full": full}
+
+
+@check("LA.10-3s", {"power": 1.0})
+def root_of_sigma(search: Search, power: float = 0.5) -> Result:
+    """sigma is already a root: with sqrt(sigma) the chain ends above the lemma's right side."""
+    grid = np.linspace(1, search.pick(50, 5000), 20001)
+    confirm(np.all(np.sqrt(grid) + 2 <= 3 * np.sqrt(grid) + 1e-12), "3/sigma is enough")
+    end, lemma_side = 9 / 16 ** (power / 2), 9 / sqrt(16)
+    return end <= lemma_side, {"end": end, "lemma_side": lemma_side, "largest": grid[-1]}
+
+
+@check("LA.10-V1", {"constant": Fraction(7, 2)})
+def needs_rest(search: Search, constant: Fraction = Fraction(3)) -> Result:
+    """The over-approximation of the second fraction needs V1 >= 1, which V >= 1 does not give."""
+    rest = (Fraction(9, 10),) * 9
+    variance = total_variance(rest)
+    sigma, root = Fraction(9, 10), Fraction(81, 100)  # roots of V1 and of the sum of eta^3 (1-eta)
+    confirm(sigma**2 == variance, "sigma_1 is 9/10")
+    confirm(root**2 == sum(a**3 * (1 - a) for a in rest), "the other root is 81/100")
+    confirm(variance + Fraction(1, 4) >= 1, "V is at least 1")
+    left = (root + 2) / variance
+    corrected = 1 + 4 / sqrt(3)
+    near_one = np.array([0.5, *[0.99] * 76])
+    both = [approximation_bound(eta) for eta in (near_one, near_one[1:])]
+    allowed = [float(constant) / sqrt(total_variance(eta)) for eta in (near_one, near_one[1:])]
+    fails = left > constant / sigma and sum(both) > sum(allowed)
+    for eta in random_bags(search):
+        if total_variance(eta) >= 1:
+            scaled = approximation_bound(eta[1:]) * sqrt(total_variance(eta[1:]))
+            confirm(scaled <= corrected, "V >= 1 gives 1 + 4/sqrt(3) instead of 3")
+    return not fails, {
+        "left": left,
+        "constant": constant,
+        "right": constant / sigma,
+        "both": sum(both),
+        "allowed": sum(allowed),
+    }
+
+
+@check("LA.10-over", {"constant": 2.9})
+def over_approximation(search: Search, constant: float = 3.0) -> Result:
+    """eta^3 <= eta, and sqrt(V) + 2 <= 3 sqrt(V) exactly when V >= 1."""
+    grid = np.concatenate([np.linspace(1, 2, 10001), np.geomspace(2, 1e8, search.pick(100, 10000))])
+    ratio = float(((np.sqrt(grid) + 2) / np.sqrt(grid)).max())
+    bags = [eta for eta in random_bags(search) if total_variance(eta) > 0]
+    excess = max(
+        approximation_bound(eta) - (sqrt(total_variance(eta)) + 2) / total_variance(eta)
+        for eta in bags
+    )
+    return ratio <= constant and excess <= 1e-12, {
+        "ratio": ratio,
+        "constant": constant,
+        "cases": len(grid),
+        "bags": len(bags),
+    }
+
+
+@check("LA.10-fin", {"first": Fraction(0)})
+def final_display(search: Search, first: Fraction = Fraction(1)) -> Result:
+    """The last display bounds (1 - eta_1) times the quantity of the lemma."""
+
+    def sides(eta: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
+        pmf, rest = exact.poisson_binomial(eta), [Fraction(0), *exact.poisson_binomial(eta[1:])]
+        shown = wanted = Fraction(0)
+        for mass, before, move in zip(pmf, rest, moves_of_rest(eta), strict=True):
+            if mass:
+                shown, wanted = shown + abs(mass - before), wanted + move
+        return shown, wanted
+
+    for j, rest in product(range(9), OTHERS[: search.pick(1, 4)]):
+        shown, wanted = sides((Fraction(j, 8), *rest))
+        same = shown == (1 - Fraction(j, 8)) * wanted
+        confirm(same, "the display is 1 - eta_1 times the lemma's side")
+        confirm(shown <= 9 / sqrt(sqrt(total_variance(rest))), "the display is true")
+    shown, wanted = sides((first, *FAIR))
+    return shown == wanted, {"first": first, "shown": shown, "wanted": wanted}
+
+
+def weighted_moves(eta: np.ndarray) -> np.ndarray:
+    """mu_i E_s|(P(Sigma^(-i)=s) - P(Sigma^(-i)=s-1))/P(Sigma=s)| for each i."""
+    moves = float_moves(rest_pmfs(eta))
+    return np.asarray(eta * (1 - eta) * moves[:, count_pmf(eta) > 0].sum(axis=1))
+
+
+@check("TA.9-E", {"average": True})
+def missing_expectation(search: Search, average: bool = False) -> Result:
+    """The right side is random: the expectation over Sigma is missing."""
+
+    def right(eta: tuple[Fraction, ...]) -> dict[Any, Fraction]:
+        size = len(eta)
+        total: dict[Any, Fraction] = {Fraction(s, size): Fraction(0) for s in range(size + 1)}
+        for i in range(size):
+            for z, after in exact.posterior(eta, exact.label_proportions, i).items():
+                total[z] += abs(eta[i] - after) / size
+        return total
+
+    def mean_right(eta: tuple[Fraction, ...]) -> Fraction:
+        masses = zip(right(eta).values(), exact.poisson_binomial(eta), strict=True)
+        return sum((value * mass for value, mass in masses), Fraction(0))
+
+    grid = [
+        eta
+        for size in range(1, search.pick(4, 5))
+        for eta in combinations_with_replacement(SIXTHS, size)
+    ]
+    slack = min(mean_right(eta) - exact_gap(eta) for eta in grid)
+    confirm(slack >= 0, "with the expectation over Sigma the step holds")
+    coins = (HALF, HALF)
+    shown = mean_right(coins) if average else right(coins)[HALF]
+    return exact_gap(coins) <= shown, {
+        "gap": exact_gap(coins),
+        "shown": shown,
+        "slack": slack,
+        "cases": len(grid),
+    }
+
+
+@check("TA.9-post", {"shift": 0})
+def posterior_formula(search: Search, shift: int = 1) -> Result:
+    """Bayes' rule for one label of a bag, against enumeration of all labellings."""
+    tried, agree = 0, True
+    for size in range(1, search.pick(4, 6)):
+        for eta in combinations_with_replacement(SIXTHS, size):
+            # entry s + 1 is P(Sigma^(-1) = s), for s = -1..k
+            rest = [Fraction(0), *exact.poisson_binomial(eta[1:]), Fraction(0)]
+            posteriors = exact.posterior(eta, exact.label_proportions, 0)
+            for s in range(size + 1):
+                if Fraction(s, size) in posteriors:
+                    positive, negative = eta[0] * rest[s + 1 - shift], (1 - eta[0]) * rest[s + 1]
+                    whole = positive + negative
+                    agree &= positive == posteriors[Fraction(s, size)] * whole and whole > 0
+                    tried += 1
+    return agree, {"tried": tried}
+
+
+@check("e-eff_diff", {"factor": 0.9})
+def effective_difference(search: Search, factor: float = 1.0) -> Result:
+    """Each summand is E|eta_i - posterior|."""
+    slack, tried = 1.0, 0
+    for eta in random_bags(search):
+        right = factor * weighted_moves(eta).mean()
+        slack = min(slack, float(right - bag_gap(eta)))
+        tried += 1
+    return slack >= -1e-12, {"slack": max(slack, 0.0) if slack > -1e-12 else slack, "tried": tried}
+
+
+@check("TA.9-le1", {"bound": 0.4})
+def at_most_one(search: Search, bound: float = 1.0) -> Result:
+    """It is E|eta_i - posterior|, and at most 2 mu_i."""
+    worst, tried = 0.0, 0
+    for eta in random_bags(search):
+        worst = max(worst, float(weighted_moves(eta).max()))
+        tried += 1
+    return worst <= bound, {"worst": worst, "bound": bound, "tried": tried}
+
+
+@check("TA.9-fn", {"bag_size": 10})
+def footnote(search: Search, bag_size: int = 2) -> Result:
+    """C = 0 is an event about the drawn features; the other is a condition on k, mu and b."""
+    mu, beta = Fraction(1, 4), Fraction(1, 8)  # eta = 1/2 always, so V_i = (k-1) mu
+    rest = (bag_size - 1) * mu
+    event, condition = rest > rest - beta, rest >= 1 + beta  # the first is C = 0
+    expected, no_variance = 16 * Fraction(1, 8), Fraction(0)  # eta in {0, 1/2}, k = 17, b = 1/2
+    confirm(expected >= 1 + HALF, "the condition holds for the second distribution")
+    confirm(no_variance <= expected - HALF, "a bag of zeros still has C = 1")
+    return event == condition, {
+        "bag_size": bag_size,
+        "rest": rest,
+        "threshold": 1 + beta,
+        "variance": bag_size * mu,
+    }
+
+
+@check("TA.9-Bern", {"variance": 1 / 16})
+def bernstein(search: Search, variance: float = 1.0) -> Result:
+    """Bernstein's inequality for variables in [0, 1/4] whose second moment is below the mean."""
+    worst, sharper, tried = 0.0, 0.0, 0
+    for size in search.pick((1, 5, 50, 1000), (1, 2, 5, 20, 50, 200, 1000, 10**4, 10**5)):
+        for weight in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.99):
+            mu = weight / 4  # mu_i is 1/4 with probability `weight`, else 0
+            for beta in np.geomspace(1e-3, 1, 25) * size * max(mu, 0.25 - mu):
+                right = exp(-(beta**2) / (2 * variance * size * mu + beta / 6))
+                quarter = exp(-(beta**2) / (size * mu / 2 + beta / 6))
+                upper = stats.binom.sf(np.floor(4 * (size * mu + beta) + 1e-9), size, weight)
+                low = 4 * ((size - 1) * mu - beta)
+                lower = stats.binom.cdf(np.floor(low + 1e-9), size - 1, weight) if low >= 0 else 0.0
+                worst = max(worst, max(upper, lower) / max(right, 1e-280))
+                sharper = max(sharper, max(upper, lower) / max(quarter, 1e-280))
+                tried += 2
+    return worst <= 1, {"worst": worst, "sharper": sharper, "tried": tried}
+
+
+@check("RA.15", {"constant": 0.5})
+def conditional_bound(search: Search, constant: float = BESSEL_CONSTANT) -> Result:
+    """Remark A.15 with the constant of the sharper Bessel bound and no condition on V."""
+    worst, tried = 0.0, 0
+    for eta in random_bags(search):
+        each = eta * (1 - eta)
+        rest = each.sum() - each
+        if (each > 0).any() and np.all(rest[each > 0] > 1e-9):
+            right = (each[each > 0] / np.sqrt(rest[each > 0])).sum() / len(eta)
+            worst = max(worst, bag_gap(eta) / right)
+            tried += 1
+    return worst <= constant, {"worst": worst, "constant": constant, "tried": tried}
+
+
+@check("RA.15-need", {"certain": 4})
+def further_assumption(search: Search, certain: int = 7) -> Result:
+    """The displayed sum needs it; the advantage itself is of that form for every bag."""
+    worst = max(bag_gap(eta) * sqrt(len(eta)) for eta in random_bags(search))
+    confirm(worst <= sqrt(0.5), "f1-f2 <= sqrt(1/(2k)) for every bag")
+
+    def displayed_sum(eta: NDArray) -> float:
+        each = eta * (1 - eta)
+        return float((each / np.sqrt(each.sum() - each)).sum() / len(eta))
+
+    distance = 0.1
+    for eta in random_bags(search):
+        if total_variance(eta) >= 0.5:
+            small = displayed_sum(eta) <= sqrt(0.5 / len(eta)) + 1e-12
+            confirm(small, "V >= 1/2 is enough for the display")
+        if len(eta) > 1:
+            limit = 0.25 / sqrt(distance * (1 - distance) * (len(eta) - 1))
+            small = displayed_sum(distance + (1 - 2 * distance) * eta) <= limit
+            confirm(small, "eta bounded away from 0 and 1 is enough")
+    coins = 8 - certain
+    shown = coins / 8 / 4 / sqrt((coins - 1) / 4) if coins > 1 else inf
+    return shown == inf, {"worst": worst}
+
+
+ODDS = tuple(Fraction(2) ** j for j in range(0, 9, 2))  # e^epsilon
+GRID = tuple(Fraction(j, 20) for j in range(21))
+
+
+def one_coin(flip: Fraction) -> exact.Channel:
+    """A wrong mechanism: one coin flips all labels together."""
+
+    def channel(labels: exact.Labels) -> Mapping[Hashable, Fraction]:
+        flipped = tuple(1 - label for label in labels)
+        return {labels: 1 - flip, flipped: flip}
+
+    return channel
+
+
+@check("LA.16", {"mechanism": one_coin})
+def any_number_of_examples(
+    search: Search, mechanism: Callable[[Fraction], exact.Channel] = exact.randomized_response
+) -> Result:
+    """Lemma A.16: brute force over all labels and all releases of up to four examples."""
+    priors = (Fraction(1, 10), Fraction(2, 5), HALF, Fraction(9, 10))
+    distribution = [(Fraction(1, 5), Fraction(1, 3)), (HALF, Fraction(2, 3))]
+    tried, agree = 0, True
+    for flip in (Fraction(0), Fraction(1, 10), Fraction(1, 3), HALF):
+        channel = mechanism(flip)
+        whole = exact.expected_advantage(distribution, channel, 1)
+        for size in range(2, search.pick(4, 5)):
+            agree &= exact.expected_advantage(distribution, channel, size) == whole
+            for eta in priors:
+                alone = exact.additive_advantage((eta,), channel, 0)
+                for other in priors:
+                    data = (eta, *(other,) * (size - 1))
+                    agree &= exact.additive_advantage(data, channel, 0) == alone
+                    tried += 1
+    return agree, {"tried": tried}
+
+
+@check("TA.17", {"flip_of": lambda odds: 1 / (2 + odds)}, {"one_sided": True})
+def advantage_formula(
+    search: Search,
+    flip_of: Callable[[Fraction], Fraction] = exact.flip_for,
+    one_sided: bool = False,
+) -> Result:
+    """Theorem A.17 against every deterministic adversary; the formula uses pi = 1/(1+e^eps)."""
+    odds_grid = [*ODDS, *(Fraction(exp(2.0**j)) for j in search.pick(range(-4, 3), range(-4, 6)))]
+    tried, agree = 0, True
+    for odds in odds_grid:
+        channel, pi = exact.randomized_response(flip_of(odds)), exact.flip_for(odds)
+        for eta in (*GRID, pi, 1 - pi, pi / 2, Fraction(1, 10**4)):
+            best = exact.best_deterministic_gain((eta,), channel, 0)
+            formula = (min(eta, 1 - eta) - pi) * (pi <= eta <= (1 if one_sided else 1 - pi))
+            pairs: dict[Any, list[Fraction]] = dict(exact.joint((eta,), channel, 0))
+            guess = {(z,): 1 if eta > 1 - pi else 0 if eta < pi else z for z in (0, 1)}
+            printed = sum((pair[guess[z]] for z, pair in pairs.items()), Fraction(0))
+            agree &= best == formula and printed - max(eta, 1 - eta) == best
+            tried += 1
+    return agree, {"tried": tried}
+
+
+@check("TA.17-ratio", {"inverted": True})
+def odds_order(search: Search, inverted: bool = False) -> Result:
+    """x/(1-x) is increasing: the difference of the odds has the sign of eta - pi."""
+    eta, pi = sympy.symbols("eta pi")
+    ratio = (1 - pi) / pi if inverted else pi / (1 - pi)
+    identity = sympy.simplify(eta / (1 - eta) - ratio - (eta - pi) / ((1 - eta) * (1 - pi)))
+    return identity == 0, {}
+
+
+@check("TA.17-info", {"flip": HALF})
+def still_informative(search: Search, flip: Fraction = Fraction(1, 4)) -> Result:
+    """It does not change the best guess, but it moves the posterior by e^epsilon in odds."""
+    channel = exact.randomized_response(Fraction(1, 4))
+    for eta in (Fraction(j, 40) for j in range(10)):  # eta < pi = 1/4
+        guesses = {pair[1] > pair[0] for pair in exact.joint((eta,), channel, 0).values()}
+        confirm(guesses == {False}, "outside G(pi) the best guess ignores the noisy label")
+    prior = Fraction(1, 10)
+    after = exact.posterior((prior,), exact.randomized_response(flip), 0)[(1,)]
+    return after == prior, {"prior": prior, "after": after}

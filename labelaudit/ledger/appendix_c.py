@@ -1,0 +1,143 @@
+"""Checks of Appendix C, how the experiments were run (paper lines 1488 to 1578).
+
+q = e^-epsilon. The count of a bag of k gets two-sided geometric noise J with P(J = j)
+proportional to q^|j|, is clipped to 0..k and divided by k; s is the true count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from fractions import Fraction
+from math import exp
+
+import numpy as np
+import sympy
+
+from labelaudit.ledger import exact
+from labelaudit.ledger.check import Result, Search, check, confirm
+from labelaudit.ledger.closed_forms import laplace_variance
+from labelaudit.ledger.exact import HALF
+
+Q, EPSILON, SIZE = sympy.symbols("q epsilon k", positive=True)
+
+
+@check("C-data")
+def reported_sizes(search: Search) -> Result:
+    """The arithmetic of the printed grids; the times need the authors' runs."""
+    settings = 10 + 10 + 100 + 100  # RR, LLP, LLP+Lap, LLP+Geom
+    runs = settings * 8 * 10  # eight learning rates, ten repetitions
+    return False, {"runs": runs, "higgs_hours": runs // 6, "kdd_hours": runs * 20}
+
+
+@check("C-RRdeb", {"wrong": 1})
+def response_debiasing(search: Search, wrong: int = 0) -> Result:
+    """The bias of randomized response on any function of the label, and its removal."""
+    odds, at_zero, at_one = sympy.symbols("odds f0 f1", positive=True)
+    flip = 1 / (1 + wrong + odds)
+    left = []
+    for own, other in ((at_zero, at_one), (at_one, at_zero)):
+        mean = (1 - flip) * own + flip * other
+        stated = (odds - 1) / (odds + 1) * own + (own + other) / (odds + 1)
+        undone = (odds + 1) / (odds - 1) * mean - (own + other) / (odds - 1)
+        left += [sympy.simplify(mean - stated), sympy.simplify(undone - own)]
+    return all(difference == 0 for difference in left), {}
+
+
+@check("C-advsame", {"after": lambda value: Fraction(round(value) > 0)})
+def advantage_unchanged(
+    search: Search, after: Callable[[Fraction], Fraction] = lambda value: value
+) -> Result:
+    """Debiasing is one-to-one on the releases, so the posteriors are the same."""
+
+    def debiased_channel(size: int, ratio: Fraction) -> exact.Channel:
+        release, values = exact.geometric_proportions(size, ratio), exact.debiased(size, ratio)
+
+        def channel(labels: exact.Labels) -> Mapping[Hashable, Fraction]:
+            moved: dict[Hashable, Fraction] = {}
+            for value, mass in zip(values, release(labels).values(), strict=True):
+                moved[after(value)] = moved.get(after(value), Fraction(0)) + mass
+            return moved
+
+        return channel
+
+    tried, agree = 0, True
+    rng = np.random.default_rng(1531)
+    for size in range(1, search.pick(4, 6)):
+        for ratio in (Fraction(1, 10), HALF, Fraction(9, 10)):
+            for _ in range(search.pick(4, 20)):
+                eta = tuple(Fraction(int(n), 20) for n in rng.integers(0, 21, size))
+                plain = exact.additive_advantage(eta, exact.geometric_proportions(size, ratio), 0)
+                agree &= exact.additive_advantage(eta, debiased_channel(size, ratio), 0) == plain
+                tried += 1
+    return agree, {"tried": tried}
+
+
+@check("C-lap", {"halving": 2})
+def laplace(search: Search, halving: int = 1) -> Result:
+    """One label moves the proportion by 1/k, and the density by at most e^epsilon."""
+    variance = laplace_variance(1 / (halving * SIZE * EPSILON))
+    same = sympy.simplify(variance - 2 / (SIZE**2 * EPSILON**2)) == 0
+    worst = Fraction(0)
+    for size in range(1, search.pick(6, 20)):
+        for count in range(size):
+            points = [Fraction(j, 4 * size) for j in range(-4 * size, 8 * size + 1)]
+            low, high = Fraction(count, size), Fraction(count + 1, size)
+            losses = (abs(abs(z - low) - abs(z - high)) * halving * size for z in points)
+            worst = max(worst, *losses)
+    return same and worst == 1, {"worst": worst}
+
+
+@check("C-geom", {"power": 2})
+def geometric(search: Search, power: int = 1) -> Result:
+    """The difference of two geometrics is two-sided geometric; clipping keeps the ratio."""
+    # P(Z+ - Z- = j) is the sum over i of (1-q)^2 q^(2i+j); the sum of q^(2i) is 1/(1-q^2)
+    same = sympy.simplify((1 - Q) ** 2 / (1 - Q**2) - (1 - Q) / (1 + Q)) == 0
+    worst = Fraction(0)
+    for size, ratio, count in exact.noisy_counts(search):
+        rows = exact.geometric_count(size, ratio**power)
+        plain = (1 - ratio**power) / (1 + ratio**power)
+        for z in range(1, size):
+            inside = rows[count][z] == plain * ratio ** (power * abs(z - count))
+            confirm(inside, "unclipped outputs keep the two-sided geometric distribution")
+        if count < size:
+            pairs = zip(rows[count], rows[count + 1], strict=True)
+            worst = max(worst, *(max(a / b, b / a) * ratio for a, b in pairs))
+    return same and worst == 1, {"worst": worst}
+
+
+@check("C-k1", {"flip_of": lambda odds: 1 / (2 + odds)})
+def bag_of_one(search: Search, flip_of: Callable[[Fraction], Fraction] = exact.flip_for) -> Result:
+    """The clipped channel on a single label flips it with probability 1/(1+e^epsilon)."""
+    ratios = [*exact.RATIOS, *(Fraction(exp(-(2.0**j))) for j in range(-4, 6))]
+    agree = True
+    for ratio in ratios:
+        flip = flip_of(1 / ratio)
+        agree &= exact.geometric_count(1, ratio) == [[1 - flip, flip], [flip, 1 - flip]]
+    confirm(sympy.simplify(Q / (1 + Q) - 1 / (1 + 1 / Q)) == 0, "P(J >= 1) = 1/(1+e^epsilon)")
+    return agree, {"cases": len(ratios)}
+
+
+@check("C-deb", {"divide": True})
+def debiasing(search: Search, divide: bool = False) -> Result:
+    """The overshoot is geometric in counts, so in proportions its mean is divided by k."""
+    mean = (1 - Q) * Q * sympy.diff(1 / (1 - Q), Q)  # the sum of j (1-q) q^j
+    confirm(sympy.simplify(mean - Q / (1 - Q)) == 0, "the mean overshoot is q/(1-q) counts")
+    for size, ratio, count in exact.noisy_counts(search):
+        beyond = exact.geometric_count(size, ratio)[count][0]
+        # P(s + J = -j | s + J <= 0), from the two-sided distribution, for each overshoot j
+        tail = [(1 - ratio) / (1 + ratio) * ratio ** (count + j) / beyond for j in range(6)]
+        memoryless = [(1 - ratio) * ratio**j for j in range(6)]
+        confirm(tail == memoryless, "the overshoot does not depend on the true count")
+    printed, true = exact.debiased(2, HALF, divide)[0], exact.debiased(2, HALF)[0]
+    return printed == true, {"true": true, "printed": printed}
+
+
+@check("C-cond", {"divide": False})
+def unbiased(search: Search, divide: bool = True) -> Result:
+    """The tower rule, with the corrected conditional expectation of C-deb."""
+    bias = max(
+        abs(exact.moments(size, ratio, count, divide)[0] - Fraction(count, size))
+        for size, ratio, count in exact.noisy_counts(search)
+    )
+    example = exact.moments(2, HALF, 0, False)[0]
+    return bias == 0, {"bias": bias, "example": example}

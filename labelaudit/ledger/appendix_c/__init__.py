@@ -1,1 +1,0 @@
-"""Appendix C of the paper: how the experiments were set up."""

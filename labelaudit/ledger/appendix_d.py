@@ -1,0 +1,354 @@
+"""Checks of Appendix D, proportion matching with noisy proportions (paper lines 1617 to 1712).
+
+The exact model: x is 0 or 1 with equal probability, P(y=1|x) is 1/5 or 2/3, the predictor is
+h(x) = theta_0 + theta_1 x, and the release is LLP+Geom with e^epsilon = 2, debiased with the
+correct 1/k (C-deb). Its noise has mean zero for each proportion alpha and a variance that depends
+on alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import pairwise, product
+from math import log, sinh, sqrt
+from typing import Any, NamedTuple
+
+import mpmath
+import sympy
+
+from labelaudit.ledger import exact
+from labelaudit.ledger.check import Result, Search, check, confirm
+from labelaudit.ledger.closed_forms import laplace_variance
+from labelaudit.ledger.exact import HALF
+
+Q, EPSILON, SIZE = sympy.symbols("q epsilon k", positive=True)
+
+PRIOR = {0: Fraction(1, 5), 1: Fraction(2, 3)}
+TRUE_THETA = (Fraction(1, 5), Fraction(7, 15))  # h* as theta
+OTHER_THETA = (Fraction(1, 3), Fraction(1, 4))
+Slope = Callable[[Fraction, Fraction], Fraction]
+SLOPES: dict[str, Slope] = {
+    "squared error": lambda p, y: 2 * (p - y),
+    "cross entropy": lambda p, y: (p - y) / (p * (1 - p)),
+}
+RATES: dict[str, Callable[[Fraction], Fraction]] = {  # the derivative of the slope in y
+    "squared error": lambda p: Fraction(-2),
+    "cross entropy": lambda p: -1 / (p * (1 - p)),
+}
+
+
+class NoisyBag(NamedTuple):
+    """One bag, its proportion and the noise of its release, with their probability."""
+
+    mass: Fraction
+    features: tuple[int, ...]
+    alpha: Fraction
+    noise: Fraction
+
+
+def noisy_bags(size: int, divide: bool = True) -> Iterator[NoisyBag]:
+    """Every bag, count and release of the exact model; divide=False is the printed debiasing."""
+    rows, values = exact.geometric_count(size, HALF), exact.debiased(size, HALF, divide)
+    for features in product((0, 1), repeat=size):
+        for count, probability in enumerate(exact.poisson_binomial([PRIOR[x] for x in features])):
+            alpha = Fraction(count, size)
+            for mass, value in zip(rows[count], values, strict=True):
+                yield NoisyBag(HALF**size * probability * mass, features, alpha, value - alpha)
+
+
+def prediction(theta: tuple[Fraction, Fraction], features: tuple[int, ...]) -> Fraction:
+    """The average prediction over the bag."""
+    return theta[0] + theta[1] * Fraction(sum(features), len(features))
+
+
+def direction(features: tuple[int, ...]) -> tuple[Fraction, Fraction]:
+    """The gradient of the average prediction in theta."""
+    return Fraction(1), Fraction(sum(features), len(features))
+
+
+def square_norm(vector: tuple[Fraction, ...]) -> Fraction:
+    """The squared Euclidean norm."""
+    return sum((part**2 for part in vector), Fraction(0))
+
+
+def mean_gradients(size: int, slope: Slope, divide: bool) -> tuple[list[Fraction], list[Fraction]]:
+    """E grad l(h(B), noisy alpha) and E grad l(h(B), alpha), exactly."""
+    noisy, clean = [Fraction(0)] * 2, [Fraction(0)] * 2
+    for mass, features, alpha, noise in noisy_bags(size, divide):
+        p = prediction(OTHER_THETA, features)
+        for axis, part in enumerate(direction(features)):
+            noisy[axis] += mass * slope(p, alpha + noise) * part
+            clean[axis] += mass * slope(p, alpha) * part
+    return noisy, clean
+
+
+def square_terms(size: int, name: str, divide: bool = True) -> tuple[Fraction, ...]:
+    """E|grad(noisy)|^2, E|grad(alpha)|^2, E Z^2|d grad|^2, and E|d grad|^2, exactly."""
+    slope, rate, totals = SLOPES[name], RATES[name], [Fraction(0)] * 4
+    for mass, features, alpha, noise in noisy_bags(size, divide):
+        p, norm = prediction(OTHER_THETA, features), square_norm(direction(features))
+        totals[0] += mass * slope(p, alpha + noise) ** 2 * norm
+        totals[1] += mass * slope(p, alpha) ** 2 * norm
+        totals[2] += mass * noise**2 * rate(p) ** 2 * norm
+        totals[3] += mass * rate(p) ** 2 * norm
+    return tuple(totals)
+
+
+def sizes(search: Search) -> range:
+    """The bag sizes of the exact model."""
+    return range(1, search.pick(4, 7))
+
+
+@check("TD.1", {"divide": False})
+def optimal_predictor(search: Search, divide: bool = True) -> Result:
+    """The excess of squared error is Var(h-h*)/k + (E(h-h*))^2, zero only for h = h* a.s."""
+    grid = [*(Fraction(j, 12) for j in range(1, 12)), *PRIOR.values()]
+    least, entropy = Fraction(1), 1.0
+    for size in sizes(search)[:4]:
+        table = [
+            (bag.mass, sum(bag.features), bag.alpha + bag.noise) for bag in noisy_bags(size, divide)
+        ]
+        for low, high in product(grid, repeat=2):
+            if (low, high) == tuple(PRIOR.values()):
+                continue
+            gaps, excess, extra = (low - PRIOR[0], high - PRIOR[1]), Fraction(0), 0.0
+            for mass, number, noisy in table:
+                p, best = (
+                    (a * (size - number) + b * number) / size
+                    for a, b in ((low, high), (PRIOR[0], PRIOR[1]))
+                )
+                excess += mass * ((p - noisy) ** 2 - (best - noisy) ** 2)
+                odds = noisy * log(best / p) + (1 - noisy) * log((1 - best) / (1 - p))
+                extra += float(mass) * odds
+            mean = sum(gaps) / 2
+            spread = (gaps[0] - gaps[1]) ** 2 / 4 / size
+            confirm(not divide or excess == spread + mean**2, "the excess in closed form")
+            least, entropy = min(least, excess), min(entropy, extra)
+    return least > 0 and entropy > 0, {
+        "least": least,
+        "entropy": entropy,
+        "cases": len(grid),
+        "largest": min(4, sizes(search)[-1]),
+    }
+
+
+@check("TD.2-bias", {"divide": False}, {"slopes": {"fourth power": lambda p, y: 4 * (p - y) ** 3}})
+def unbiased_gradient(
+    search: Search, divide: bool = True, slopes: dict[str, Slope] = SLOPES
+) -> Result:
+    """Given the bag and alpha, the gradient is affine in the noise, whose mean is zero."""
+    agree = True
+    for size in sizes(search):
+        for slope in slopes.values():
+            noisy, clean = mean_gradients(size, slope, divide)
+            agree &= noisy == clean
+    return agree, {}
+
+
+@check("TD.2-var", {"divide": False})
+def gradient_square(search: Search, divide: bool = True) -> Result:
+    """The cross term vanishes because the noise has mean zero given alpha."""
+    a, b, alpha, first, second = sympy.symbols("a b alpha m1 m2")
+    z = sympy.symbols("Z")
+    grown = sympy.expand((a * (alpha + z) + b) ** 2 - (a * alpha + b) ** 2)
+    mean = grown.coeff(z, 1) * first + grown.coeff(z, 2) * second
+    confirm(sympy.simplify(mean.subs(first, 0) - a**2 * second) == 0, "given the bag and alpha")
+    agree = True
+    for size in sizes(search):
+        for name in SLOPES:
+            noisy, clean, added, _ = square_terms(size, name, divide)
+            agree &= noisy == clean + added
+    return agree, {}
+
+
+@check("TD.2-max", {"choose": min})
+def largest_variance(search: Search, choose: Callable[[list[Fraction]], Fraction] = max) -> Result:
+    """Var(Z_alpha) = E[Z_alpha^2], as the noise has mean zero."""
+    ratios = []
+    for size in sizes(search):
+        variances = [exact.moments(size, HALF, count)[1] for count in range(size + 1)]
+        for name in SLOPES:
+            *_, added, bare = square_terms(size, name)
+            ratios.append(added / (choose(variances) * bare))
+    return max(ratios) <= 1, {"least": min(ratios), "most": max(ratios)}
+
+
+@check("D-varLap", {"halving": 2})
+def variance_of_laplace(search: Search, halving: int = 1) -> Result:
+    """Twice the squared scale."""
+    variance = sympy.simplify(laplace_variance(1 / (halving * SIZE * EPSILON)))
+    shown = str(variance).replace("**", "^").replace("*", " ")
+    return sympy.simplify(variance - 2 / (SIZE**2 * EPSILON**2)) == 0, {"variance": shown}
+
+
+@check("D-varGeom", {"laplace": 1.0})
+def variance_of_geometric(search: Search, laplace: float = 2.0) -> Result:
+    """The ratio to the Laplace variance is ((eps/2)/sinh(eps/2))^2, below 1 and decreasing."""
+    generating = Q * sympy.diff(Q * sympy.diff(1 / (1 - Q), Q), Q)  # sum of j^2 q^j
+    variance = 2 * (1 - Q) / (1 + Q) * generating
+    same = sympy.simplify(variance - 2 * Q / (1 - Q) ** 2) == 0
+    square = (sympy.exp(EPSILON / 2) - sympy.exp(-EPSILON / 2)) ** 2
+    rewritten = sympy.simplify((Q / (1 - Q) ** 2).subs(Q, sympy.exp(-EPSILON)) * square)
+    confirm(rewritten == 1, "q/(1-q)^2 = 1/(2 sinh(eps/2))^2")
+    grid = [2.0 ** (j / 4) for j in range(-4 * search.pick(6, 20), 21)]
+    ratios = [2 / (2 * sinh(eps / 2)) ** 2 * eps**2 / laplace for eps in grid]
+    smaller = max(ratios) < 1 and all(a > b for a, b in pairwise(ratios))
+    return same and smaller, {
+        "ratios": ratios,
+        "grid": grid,
+        "last": ratios[-1],
+        "largest": grid[-1],
+        "cases": len(grid),
+    }
+
+
+@check("D-clipvar", {"divide": False})
+def clipping_helps(search: Search, divide: bool = True) -> Result:
+    """q/((1-q)^2 k^2) (2 - (q^s + q^(k-s))/(1+q)), against 2q/((1-q)^2 k^2) before clipping."""
+    worst, printed = Fraction(0), exact.moments(2, HALF, 1, False)[1]
+    for size, ratio, count in exact.noisy_counts(search):
+        unit = ratio / (1 - ratio) ** 2 / size**2
+        variance = exact.moments(size, ratio, count, divide)[1]
+        if divide:
+            saved = (ratio**count + ratio ** (size - count)) / (1 + ratio)
+            confirm(variance == unit * (2 - saved), "the closed form of the variance")
+        worst = max(worst, variance / (2 * unit))
+    return worst < 1, {"worst": worst, "printed": printed}
+
+
+@check("D-varRR", {"wrong": 1})
+def variance_of_response(search: Search, wrong: int = 0) -> Result:
+    """The debiased noisy label takes two values that are (e+1)/(e-1) apart."""
+    odds = sympy.symbols("odds", positive=True)
+    flip = 1 / (1 + wrong + odds)
+    variance = flip * (1 - flip) * ((odds + 1) / (odds - 1)) ** 2
+    for ratio, label in product(exact.RATIOS, (0, 1)):
+        same = exact.moments(1, ratio, label)[1] == 1 / ratio / (1 - 1 / ratio) ** 2
+        confirm(same, "LLP+Geom with k = 1 has the same variance")
+    return sympy.simplify(variance - odds / (1 - odds) ** 2) == 0, {}
+
+
+@check("D-1/k2", {"clipped": False})
+def less_noise(search: Search, clipped: bool = True) -> Result:
+    """k independent debiased labels average to e^eps/((1-e^eps)^2 k), whatever the labels."""
+    worst, scaled = Fraction(0), Fraction(2)
+    for size, ratio, count in exact.noisy_counts(search):
+        unit = ratio / (1 - ratio) ** 2  # the variance of one debiased label
+        variance = exact.moments(size, ratio, count)[1] if clipped else 2 * unit / size**2
+        confirm(size > 1 or not clipped or variance == unit, "at k = 1 the two coincide")
+        if size > 1:
+            worst = max(worst, variance * size / unit)
+        scaled = min(scaled, variance * size**2 / unit)
+    return worst < 1, {"worst": worst, "scaled": scaled}
+
+
+def laplace_mean(function: Any, scale: float) -> Any:
+    """E f(Z) for Laplace noise Z, by quadrature on both half-lines."""
+
+    def both_sides(z: Any) -> Any:
+        return (function(z) + function(-z)) * mpmath.exp(-z / scale) / (2 * scale)
+
+    return mpmath.quad(both_sides, [0, scale, 10 * scale, mpmath.inf])
+
+
+@check("D-traj", {"predictor": "linear"})
+def expected_trajectory(search: Search, predictor: str = "logistic") -> Result:
+    """One step is; the second is not, unless the gradient is affine in the parameter."""
+    start, rate, x, z1, z2, alpha = sympy.symbols("theta0 rate x z1 z2 alpha")
+    first = start - 2 * rate * x * (x * start - alpha - z1)
+    second = sympy.expand(first - 2 * rate * x * (x * first - alpha - z2))
+    linear = all(sympy.degree(second, z) == 1 for z in (z1, z2)) and second.coeff(z1 * z2) == 0
+    confirm(linear, "squared error with h = theta x: the second iterate is affine in the noise")
+
+    step = log(3)  # logistic predictor, cross entropy, theta_0 = 0, k = 1 and the label always 1
+
+    def second_iterate(mean_prediction: Any) -> Any:
+        return step / 2 - step * (mean_prediction - 1)
+
+    def sigmoid(t: Any) -> Any:
+        return 1 / (1 + mpmath.exp(-t))
+
+    clean = second_iterate(sqrt(3) / (1 + sqrt(3)))  # sigmoid(ln(3)/2)
+    noisy = second_iterate(laplace_mean(lambda z: sigmoid(step / 2 + step * z), 1.0))
+    # debiased RR at e^epsilon = 3 gives 3/2 or -1/2, so theta_1 is ln 3 (probability 3/4) or -ln 3
+    response = second_iterate(Fraction(3, 4) * Fraction(3, 4) + Fraction(1, 4) * Fraction(1, 4))
+    same = predictor == "linear" and linear
+    same |= predictor == "logistic" and abs(noisy - clean) < 1e-9 and abs(response - clean) < 1e-9
+    return same, {"clean": clean, "noisy": float(noisy)}
+
+
+@check("D-proper", {"mean": HALF, "outcome": 1})
+def proper_losses(search: Search, mean: Fraction = Fraction(2), outcome: int = 2) -> Result:
+    """The derivative has the sign of p - E(A): without E(A) in (0, 1) there is no minimiser."""
+    p, mu = sympy.symbols("p mu")
+    entropy = -mu * sympy.log(p) - (1 - mu) * sympy.log(1 - p)
+    slope = sympy.simplify(sympy.diff(entropy, p) - (p - mu) / (p * (1 - p)))
+    confirm(slope == 0, "d/dp E l(p, A) = (p - mu)/(p(1-p)) for cross entropy")
+    square = sympy.diff((p - mu) ** 2, p)
+    confirm(sympy.simplify(square - 2 * (p - mu)) == 0, "and 2(p - mu) for squared error")
+    value = -outcome * log(0.9) - (1 - outcome) * log(0.1)
+    return 0 < mean < 1 and value >= 0, {"value": value}
+
+
+@check("D-affine", {"power": 4})
+def affine_slopes(search: Search, power: int = 2) -> Result:
+    """The second derivative in y of dl/dp is zero."""
+    p, y = sympy.symbols("p y")
+    losses = [-y * sympy.log(p) - (1 - y) * sympy.log(1 - p), (p - y) ** power]
+    curves = [sympy.simplify(sympy.diff(loss, p, y, y)) for loss in losses]
+    slopes = [sympy.simplify(sympy.diff(loss, p, y)) for loss in losses]
+    return curves == [0, 0], {"slopes": slopes}
+
+
+@check("TD.1-mean", {"summed": True})
+def mean_of_proportion(search: Search, summed: bool = False) -> Result:
+    """The mean proportion of a bag is the average of h* over it: the sum sign is missing."""
+    for size in sizes(search):
+        for features in product((0, 1), repeat=size):
+            pmf = exact.poisson_binomial([PRIOR[x] for x in features])
+            mean = sum((Fraction(s, size) * mass for s, mass in enumerate(pmf)), Fraction(0))
+            confirm(mean == sum(PRIOR[x] for x in features) / size, "E(alpha) averages h*")
+    mean = (PRIOR[0] + PRIOR[1]) / 2
+    printed = [sum(PRIOR.values()) / 2] if summed else [PRIOR[x] / 2 for x in (0, 1)]
+    return mean in printed, {}
+
+
+@check("TD.2-cross", {"with_noise": True})
+def cross_term(search: Search, with_noise: bool = False) -> Result:
+    """The printed cross term has lost its factor Z_alpha (and the 2 of a square)."""
+
+    def cross(size: int, name: str, with_noise: bool) -> Fraction:
+        slope, rate = SLOPES[name], RATES[name]
+        terms = (
+            mass * slope(p, alpha) * rate(p) * square_norm(direction(features)) * factor
+            for mass, features, alpha, noise in noisy_bags(size)
+            for p, factor in [(prediction(OTHER_THETA, features), noise if with_noise else 1)]
+        )
+        return sum(terms, Fraction(0))
+
+    for size, name in product(sizes(search), SLOPES):
+        confirm(cross(size, name, True) == 0, "with the noise the cross term vanishes")
+    shown = cross(1, "squared error", with_noise)
+    return shown == 0, {"shown": shown}
+
+
+@check("TD.2-trace", {"theta": TRUE_THETA})
+def trace_of_covariance(search: Search, theta: tuple[Fraction, Fraction] = OTHER_THETA) -> Result:
+    """Only for mean zero; both sides of the equality miss the same square of the mean."""
+
+    def parts(size: int, name: str) -> tuple[Fraction, Fraction, Fraction]:
+        mean, square = [Fraction(0)] * 2, [Fraction(0)] * 2
+        for mass, features, alpha, _ in noisy_bags(size):
+            for axis, part in enumerate(direction(features)):
+                value = SLOPES[name](prediction(theta, features), alpha) * part
+                mean[axis] += mass * value
+                square[axis] += mass * value**2
+        trace = sum((s - m**2 for s, m in zip(square, mean, strict=True)), Fraction(0))
+        return sum(square, Fraction(0)), trace, square_norm(tuple(mean))
+
+    for size, name in product(sizes(search), SLOPES):
+        norm, trace, centre = parts(size, name)
+        confirm(norm == trace + centre, "E|X|^2 = tr Cov(X) + |E X|^2")
+    norm, trace, centre = parts(1, "squared error")
+    return norm == trace, {"norm": norm, "trace": trace, "centre": centre}

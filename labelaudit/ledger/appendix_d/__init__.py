@@ -1,1 +1,0 @@
-"""Appendix D of the paper: proportion matching with noisy proportions."""

@@ -1,0 +1,97 @@
+"""What a check is: a short function that computes numbers and decides whether a statement is true.
+
+A check takes a `Search` (how far to look) and returns a truth value and the numbers behind it. The
+table `statements.yml` turns these into a verdict and a sentence of evidence. Its further arguments
+have the paper's values as defaults. A *mutant* replaces one of them by a wrong value, and must
+change the verdict; the tests run every mutant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, TypeVar
+
+Choice = TypeVar("Choice")
+Result = tuple[bool, dict[str, Any]]
+"""Whether the statement is true as printed, and the numbers that its evidence quotes."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """How far a check looks: `quick` takes the smaller of each pair of ranges.
+
+    >>> Search(quick=True).pick(range(3), range(1000))
+    range(0, 3)
+    """
+
+    quick: bool = False
+
+    def pick(self, quick: Choice, full: Choice) -> Choice:
+        """The range for this run."""
+        return quick if self.quick else full
+
+
+class Refuted(ArithmeticError):
+    """A claim that a verdict depends on (a corrected form, a counterexample) is not true."""
+
+
+def confirm(truth: object, claim: str) -> None:
+    """Stop the check when a claim that its verdict depends on is not true.
+
+    >>> confirm(1 + 1 == 3, "one and one make three")
+    Traceback (most recent call last):
+    labelaudit.ledger.check.Refuted: one and one make three
+    """
+    if not truth:
+        raise Refuted(claim)
+
+
+@dataclass(frozen=True)
+class Check:
+    """The function behind a statement, and the wrong arguments that must change its verdict."""
+
+    function: Callable[..., Result]
+    mutants: Sequence[Mapping[str, Any]]
+
+
+CHECKS: dict[str, Check] = {}
+
+
+def check(
+    id: str, *mutants: Mapping[str, Any]
+) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    """Register the decorated function as the check of the statement `id`."""
+
+    def register(function: Callable[..., Result]) -> Callable[..., Result]:
+        if id in CHECKS:
+            raise ValueError(f"statement {id!r} has two checks")
+        CHECKS[id] = Check(function, mutants)
+        return function
+
+    return register
+
+
+@dataclass
+class Smallest:
+    """The smallest value seen so far, and the case in which it was seen.
+
+    >>> slack = Smallest()
+    >>> slack.see([0.3, 0.1], ["k = 1", "k = 2"])
+    >>> slack.value, slack.case
+    (0.1, 'k = 2')
+    """
+
+    value: Any = inf
+    case: str = "none"
+
+    def see(self, values: Any, cases: Sequence[object]) -> None:
+        """Look at several values at once; `cases` describes them."""
+        index = min(range(len(values)), key=lambda i: values[i])
+        if values[index] < self.value:
+            self.value, self.case = values[index], str(cases[index])
+
+    def __str__(self) -> str:
+        """Value and case, as the evidence prints them."""
+        return f"{float(self.value):.4g} at {self.case}"

@@ -1,0 +1,238 @@
+"""Closed forms in floating point: the advantage of LLP for large bags, and the paper's bounds.
+
+In the bounds the paper's k counts the *other* examples of a bag of k + 1, and Z_k is their count of
+positive labels. `all_cases` lists the distributions of eta on which the general bounds are tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from labelaudit import bounds
+from labelaudit.bounds import BESSEL_CONSTANT
+from labelaudit.ledger.check import Search
+
+
+def advantage_from_rest(eta: Any, rest: NDArray[np.float64]) -> Any:
+    """f_1i - f_2i under LLP of one example, from the distribution of the other labels' count.
+
+    The last axis of `rest` runs over the counts of the other examples; `eta` has one axis less.
+    """
+    eta = np.asarray(eta)[..., None]
+    edge = np.zeros((*rest.shape[:-1], 1))
+    negative = (1 - eta) * np.concatenate([rest, edge], axis=-1)
+    positive = eta * np.concatenate([edge, rest], axis=-1)
+    least = np.minimum(eta, 1 - eta)[..., 0]
+    return least - np.minimum(negative, positive).sum(axis=-1)
+
+
+def counts_of_rest(priors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """For each row: the distribution of the count of its last k - 1 labels, for counts 0..k-1."""
+    rest = np.zeros_like(priors)
+    rest[:, 0] = 1.0
+    for column in priors[:, 1:].T:
+        moved = rest[:, :-1] * column[:, None]
+        rest *= 1 - column[:, None]
+        rest[:, 1:] += moved
+    return rest
+
+
+def bag_advantage(eta: NDArray[np.float64]) -> NDArray[np.float64]:
+    """f_1i - f_2i under LLP of the first example of each bag; `eta` is (n_bags, bag_size).
+
+    Priors are exchangeable, so the mean over bags of independent draws estimates EAdv.
+    """
+    return np.asarray(advantage_from_rest(eta[:, 0], counts_of_rest(eta)))
+
+
+def log_binomial(size: Any, count: Any) -> Any:
+    """The logarithm of the binomial coefficient."""
+    return (
+        special.gammaln(size + 1) - special.gammaln(count + 1) - special.gammaln(size - count + 1)
+    )
+
+
+def majority_terms(p: Any, bag_size: int) -> tuple[NDArray[np.int64], Any]:
+    """Counts above half a bag, and the logarithms of their binomial probabilities (last axis).
+
+    Terms further than 20 standard deviations above k/2 are below e^-200 of the first and dropped.
+    """
+    p = np.asarray(p, dtype=float)[..., None]
+    first = bag_size // 2 + 1
+    count = np.arange(first, min(bag_size, first + int(10 * bag_size**0.5) + 40) + 1)
+    powers = special.xlogy(count, p) + special.xlog1py(bag_size - count, -p)
+    return count, log_binomial(bag_size, count) + powers
+
+
+def log_majority(p: Any, bag_size: int) -> Any:
+    """log P(alpha > 1/2), where alpha is the proportion of a bag of independent labels."""
+    return special.logsumexp(majority_terms(p, bag_size)[1], axis=-1)
+
+
+def log_independent_advantage(p: Any, bag_size: int) -> Any:
+    """log EAdv(LLP) for labels independent of features, for bags of 10^5 and beyond.
+
+    With p <= 1/2 the advantage is E[(2 alpha - 1)^+], a sum of positive terms, so nothing cancels.
+
+    >>> round(float(np.exp(log_independent_advantage(0.5, 9))), 12) == 70 / 2**9
+    True
+    """
+    count, log_terms = majority_terms(np.minimum(p, 1 - np.asarray(p, dtype=float)), bag_size)
+    return special.logsumexp(log_terms + np.log(2 * count / bag_size - 1), axis=-1)
+
+
+def half_or_nothing(weight: float, bag_size: int) -> float:
+    """IEAdv at eta = 1/2 when eta is 1/2 with probability `weight` and 0 otherwise.
+
+    Zeros are known, so the bag is really one of J + 1 fair labels, J ~ Bin(k-1, weight), whose
+    advantage is C(J, floor(J/2)) / 2^(J+1).
+    """
+    fair = np.arange(bag_size)
+    gain = np.exp(log_binomial(fair, fair // 2) - (fair + 1) * np.log(2))
+    return float(stats.binom.pmf(fair, bag_size - 1, weight) @ gain)
+
+
+def c_k(k: Any, variance: Any, math: Any = np) -> Any:
+    """The paper's c_k (Lemma A.2); `variance` is p(1 - p), `math` numpy or interval arithmetic."""
+    logarithm = math.log(8 * k)
+    root = math.sqrt(2 * logarithm + 12 * k * variance * logarithm)
+    return (logarithm / 3 + root / 6) / math.sqrt(k)
+
+
+def lemma_bound(
+    k: Any, mu: Any, variance: Any, constant: float = bounds.LEMMA_CONSTANT, power: float = 0.25
+) -> Any:
+    """The right side of Lemma A.2."""
+    inner = np.sqrt(constant * np.sqrt(mu) / k**1.5)
+    return k**power * np.sqrt(2 * c_k(k, variance)) * inner + mu / k
+
+
+def squares_bound(k: Any, mu: Any, inner: Any = 8, math: Any = np) -> Any:
+    """The right side of Lemma A.4, where `inner` is 8; the bracket of Lemma A.3 has 4."""
+    volume = inner * mu * k
+    tail = 4 * math.pi / (inner * math.e * mu * k**2)
+    return (1 - 2 * mu) ** k + math.pi / (volume * math.sqrt(volume)) + tail
+
+
+def sum_bound(k: Any, mu: Any, variance: Any, inner: Any = 4, math: Any = np) -> Any:
+    """The right side of Lemma A.3, where `inner` is 4; its proof ends with 8 and half the tail."""
+    square = squares_bound(k, mu, inner, math)
+    return 1 / k + math.sqrt(2 * math.sqrt(k) * c_k(k, variance, math) * square)
+
+
+def bessel_spread(k: Any, mu: Any) -> Any:
+    """2 e^{-k mu} I0(k mu) >= E[sum_s |P(Z_k = s) - P(Z_k = s - 1)|] for every distribution.
+
+    The pmf of Z_k is unimodal, so the sum is twice its maximum. Fourier inversion and
+    E|phi| <= sqrt(E|phi|^2) bound the expected maximum by e^{-k mu} I0(k mu).
+    """
+    return 2 * special.ive(0, k * mu)
+
+
+def bessel_constant_is_safe() -> bool:
+    """Whether 2 sqrt(v) e^{-v} I0(v) stays below the constant; its peak is at v = 0.78998."""
+    v = np.concatenate([np.geomspace(1e-9, 1e9, 4000), np.linspace(0.7, 0.9, 2001)])
+    return bool((np.sqrt(v) * bessel_spread(1, v)).max() < BESSEL_CONSTANT)
+
+
+def binomial_spread(k: int, p: Any) -> Any:
+    """The sum of |P(Z_k = s) - P(Z_k = s - 1)| for eta = p: twice the binomial pmf at its mode."""
+    p = np.asarray(p, dtype=float)
+    return 2 * stats.binom.pmf(np.floor((k + 1) * p), k, p)
+
+
+def thinned_spread(k: int, high: float, weight: float) -> float:
+    """Its expectation when eta is `high` with probability `weight` and 0 otherwise."""
+    number = np.arange(k + 1)
+    mode = np.floor((number + 1) * high)
+    probability = stats.binom.pmf(number, k, weight)
+    return float(2 * (probability * stats.binom.pmf(mode, number, high)).sum())
+
+
+@dataclass(frozen=True)
+class Case:
+    """One distribution of eta, a bag size, one example's prior, and the exact advantages."""
+
+    distribution: str
+    bag_size: int
+    p: float
+    mu: float
+    eta: float
+    individual: float
+    expected: float
+    standard_error: float = 0.0
+
+
+def constant_cases(search: Search) -> Iterator[Case]:
+    """Labels independent of features, to bags of 10^5."""
+    sizes = [2, 3, 4, 5, 8, 16, 100, 1000, 100_000]
+    grid = np.concatenate([np.geomspace(1e-4, 0.4, search.pick(8, 40)), [0.45, 0.49, 0.499, 0.5]])
+    for k in search.pick(sizes, [*range(2, 200), *sizes[-2:], 10_000]):
+        gains = np.exp(log_independent_advantage(grid, k))
+        for p, gain in zip(grid, gains, strict=True):
+            yield Case("constant", k, p, p * (1 - p), p, float(gain), float(gain))
+
+
+def half_cases(search: Search) -> Iterator[Case]:
+    """eta in {0, 1/2}: the distribution that spends mu most effectively, to bags of 10^5.
+
+    The last bag of each is the smallest that meets k >= (2/mu) log(1/mu), as Theorem 3.4 asks.
+    """
+    for weight in np.geomspace(4e-4, 1, search.pick(8, 30)):
+        mu = weight / 4
+        sizes = search.pick((2, 3, 10, 100, 10_000), (2, 3, 4, 5, 7, 10, 30, 100, 1000, 100_000))
+        for k in (*sizes, int(np.ceil(2 / mu * np.log(1 / mu)))):
+            gain = half_or_nothing(float(weight), k)
+            yield Case("{0, 1/2}", k, weight / 2, mu, 0.5, gain, weight * gain)
+
+
+def two_point_cases(search: Search) -> Iterator[Case]:
+    """eta in {low, high}, exact mixtures of two binomials."""
+    points = search.pick(
+        ((0.001, 0.4), (0.1, 0.9)), tuple(product((0, 1e-3, 0.1, 0.3), (0.4, 0.6, 0.99)))
+    )
+    for (low, high), weight in product(points, (0.0, 0.01, 0.3, 0.7)):
+        p = (1 - weight) * low + weight * high
+        mu = (1 - weight) * low * (1 - low) + weight * high * (1 - high)
+        if mu == 0:
+            continue
+        for k in search.pick((2, 5, 40), (2, 3, 5, 12, 40, 150, 400)):
+            at_low, at_high, total = map(float, bounds.two_point_advantage(low, high, weight, k))
+            name = f"{{{low}, {high}}}"
+            yield Case(name, k, p, mu, low, at_low, total)
+            yield Case(name, k, p, mu, high, at_high, total)
+
+
+def beta_cases(search: Search) -> Iterator[Case]:
+    """eta ~ Beta(a, b): bags sampled, each bag's advantage exact; carries a standard error."""
+    rng = np.random.default_rng(20240)
+    draws = search.pick(2000, 20_000)
+    for (a, b), k in product(
+        ((2, 30), (1, 1), (0.1, 0.3), (40, 40)), search.pick((2, 16), (2, 8, 64))
+    ):
+        p = a / (a + b)
+        mu = a * b / ((a + b) * (a + b + 1))
+        gains = bag_advantage(rng.beta(a, b, (draws, k)))
+        error = float(gains.std(ddof=1)) / draws**0.5
+        yield Case(f"Beta({a}, {b})", k, p, mu, np.nan, np.nan, float(gains.mean()), error)
+
+
+def all_cases(search: Search) -> list[Case]:
+    """Every distribution of the search."""
+    parts = (constant_cases, half_cases, two_point_cases, beta_cases)
+    return [case for part in parts for case in part(search)]
+
+
+def laplace_variance(scale: Any) -> Any:
+    """The variance of zero-mean Laplace noise of a symbolic scale, by integration."""
+    import sympy
+
+    z = sympy.symbols("z", positive=True)
+    return sympy.integrate(z**2 * sympy.exp(-z / scale) / scale, (z, 0, sympy.oo))

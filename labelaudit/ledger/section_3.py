@@ -1,0 +1,618 @@
+"""Checks of Section 3: the measures, and the bounds for each mechanism (paper lines 242 to 435)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+from math import ceil, e, exp, inf, log
+from operator import mul
+
+import numpy as np
+
+from labelaudit import bounds
+from labelaudit.bounds import BESSEL_CONSTANT
+from labelaudit.ledger import exact
+from labelaudit.ledger.check import Result, Search, check, confirm
+from labelaudit.ledger.closed_forms import (
+    all_cases,
+    bag_advantage,
+    half_or_nothing,
+    lemma_bound,
+    log_independent_advantage,
+)
+from labelaudit.ledger.exact import HALF
+
+PRIORS = tuple(Fraction(n, 10) for n in (0, 1, 3, 5, 8, 10))
+
+
+@check("S3-EAU", {"whole_vector": True})
+def attack_utility(search: Search, whole_vector: bool = False) -> Result:
+    """Section 3: the two readings of the expected attack utility, for every adversary."""
+    bags = list(product(PRIORS[1:-1], repeat=2))
+    tried = 0
+    for eta in bags:
+        for channel in list(exact.three_mechanisms(2).values())[:2]:
+            outcomes = [
+                (y, z, w * c) for y, w in exact.labellings(eta) for z, c in channel(y).items()
+            ]
+            releases = sorted({z for _, z, _ in outcomes}, key=repr)
+            for guesses in product(product((0, 1), repeat=2), repeat=len(releases)):
+                guess = dict(zip(releases, guesses, strict=True))
+                tried += 1
+                right = (w for y, z, w in outcomes for i in (0, 1) if guess[z][i] == y[i])
+                probability, fraction = HALF * sum(right), Fraction(0)
+                for y, z, w in outcomes:
+                    correct = sum(a == b for a, b in zip(guess[z], y, strict=True))
+                    fraction += w * ((correct == 2) if whole_vector else Fraction(correct, 2))
+                if probability != fraction:
+                    return False, {"probability": probability, "fraction": fraction}
+    return True, {"tried": tried, "cases": len(bags)}
+
+
+@check("S3-det", {"low": Fraction(1, 10)})
+def determined_labels(search: Search, low: Fraction = Fraction(0)) -> Result:
+    """Section 3: nothing can be learned about a label that is already known."""
+    size = search.pick(3, 5)
+    for k in range(1, size + 1):
+        for eta in product((low, Fraction(1)), repeat=k):
+            for name, channel in exact.three_mechanisms(k).items():
+                gain = max(exact.additive_advantage(eta, channel, i) for i in range(k))
+                if gain != 0:
+                    return False, {"name": name, "gain": gain, "eta": tuple(map(str, eta))}
+    return True, {"size": size}
+
+
+@check("S3-ratio", {"measure": "odds"})
+def utility_ratios(search: Search, measure: str = "utility") -> Result:
+    """Section 3 announces utility ratios; Definition 3.6 takes ratios of odds."""
+    prior, flip = Fraction(1, 5), Fraction(1, 4)
+    channel = exact.randomized_response(flip)
+    after = exact.posterior([prior], channel, 0)[(1,)]
+    odds = (after / (1 - after)) / (prior / (1 - prior))
+    before = 1 - prior
+    utility = (before + exact.additive_advantage([prior], channel, 0)) / before
+    confirm(odds == (1 - flip) / flip == 3, "posterior odds over prior odds equal e^epsilon")
+    announced = utility if measure == "utility" else odds
+    return announced == odds, {"utility": utility, "odds": odds}
+
+
+@check("D3.1", {"uninformed": "always 1"})
+def additive_definition(search: Search, uninformed: str = "best") -> Result:
+    """Definition 3.1: the supremum by brute force against the Bayes formula, and IEAdv to EAdv."""
+    distribution = [(Fraction(1, 5), Fraction(2, 3)), (Fraction(3, 5), Fraction(1, 3))]
+    size = search.pick(2, 3)
+    for k in range(1, size + 1):
+        for name, channel in exact.three_mechanisms(k).items():
+            gains = []
+            for eta, weight in exact.bags(distribution, k):
+                best = exact.best_deterministic_gain(eta, channel, 0)
+                if uninformed == "always 1":
+                    best += max(eta[0], 1 - eta[0]) - eta[0]
+                if best != exact.additive_advantage(eta, channel, 0):
+                    return False, {"name": name, "k": k, "best": best}
+                gains.append((eta[0], weight, best))
+            frozen = {
+                v: sum((w * g for e, w, g in gains if e == v), Fraction(0)) / mass
+                for v, mass in distribution
+            }
+            total = exact.expected_advantage(distribution, channel, k)
+            mean = sum(mass * frozen[v] for v, mass in distribution)
+            confirm(total == mean, "EAdv = E[IEAdv(x_i)]")
+    return True, {"size": size}
+
+
+@check("S3-m", {"pooled": True})
+def independent_of_m(search: Search, pooled: bool = False) -> Result:
+    """Section 3: adding further bags (or labels, for RR) changes nobody's advantage."""
+    distribution = [(Fraction(1, 5), Fraction(2, 3)), (HALF, Fraction(1, 3))]
+    most = search.pick(2, 3)
+    rr = exact.randomized_response(Fraction(1, 3))
+    single = exact.expected_advantage(distribution, rr, 1)
+    for m in range(2, most + 1):
+        channel = exact.label_proportions if pooled else rr
+        if exact.expected_advantage(distribution, channel, m) != single:
+            return False, {"m": m}
+    for k in (1, 2):
+        alone = exact.expected_advantage(distribution, exact.label_proportions, k)
+        in_bags = exact.in_bags(exact.label_proportions, k)
+        twice = exact.expected_advantage(distribution, in_bags, 2 * k)
+        confirm(alone == twice, "a second bag leaves the advantage of LLP alone")
+    return True, {"single": single, "most": most}
+
+
+@check("S3-coincide", {"spread": Fraction(1, 10)})
+def notions_coincide(search: Search, spread: Fraction = Fraction(0)) -> Result:
+    """Section 3.1: with eta constant, IEAdv(x_i) is the same for every x_i and equals EAdv."""
+    size = search.pick(4, 6)
+    for k, p in product(range(1, size + 1), PRIORS[1:-1]):
+        distribution = [(p - spread, HALF), (p + spread, HALF)] if spread else [(p, Fraction(1))]
+        total = exact.expected_advantage(distribution, exact.label_proportions, k)
+        for value, _ in distribution:
+            frozen = Fraction(0)
+            for eta, weight in exact.bags(distribution, k - 1):
+                bag = (value, *eta)
+                frozen += weight * exact.additive_advantage(bag, exact.label_proportions, 0)
+            if frozen != total:
+                return False, {"value": value, "frozen": frozen, "total": total, "k": k}
+        gains = {exact.additive_advantage([p] * k, exact.label_proportions, i) for i in range(k)}
+        confirm(len(gains) == 1, "every example of the bag has the same advantage")
+    return True, {"size": size}
+
+
+def bag_sizes(search: Search) -> list[int]:
+    """A spread of bags from 1 to 10^5; the full search takes every bag to 5000."""
+    large = [10_000, 30_000, 100_000]
+    return search.pick([*range(1, 60), 100, 300, 1000, 3000, *large], [*range(1, 5001), *large])
+
+
+def means(search: Search) -> np.ndarray:
+    """Values of p from 10^-4 to 1/2, dense at both ends."""
+    count = search.pick(12, 25)
+    small = np.geomspace(1e-4, 0.3, count)
+    return np.unique(np.concatenate([small, 0.5 - np.geomspace(1e-4, 0.2, count), [0.5]]))
+
+
+@check("T3.2-eq", {"extra": 1})
+def independent_equality(search: Search, extra: int = 0) -> Result:
+    """Theorem 3.2, the equality: all labellings against the formula, in fractions."""
+    size, steps = search.pick((6, 10), (8, 24))
+    grid = [Fraction(n, steps) for n in range(steps + 1)]
+    for k, p in product(range(1, size + 1), grid):
+        size_used = k + extra
+        formula = min(p, 1 - p)
+        for count, mass in enumerate(exact.binomial(size_used, p)):
+            formula -= mass * Fraction(min(count, size_used - count), size_used)
+        truth = exact.additive_advantage([p] * k, exact.label_proportions, 0)
+        if truth != formula:
+            return False, {"p": p, "k": k, "truth": truth, "formula": formula}
+        confirm(truth == exact.independent_advantage(p, k), "the closed form agrees")
+    return True, {"size": size, "steps": steps}
+
+
+@check("T3.2-sqrt", {"constant": 0.9}, {"power": 0.52})
+def independent_sqrt_bound(search: Search, constant: float = 1.0, power: float = 0.5) -> Result:
+    """Theorem 3.2, the first bound, for every p."""
+    p = means(search)
+    worst, late = (-np.inf, 0.0, 0), -np.inf
+    for k in bag_sizes(search):
+        ratio = np.exp(log_independent_advantage(p, k)) * k**power
+        ratio /= constant * np.sqrt(p * (1 - p))
+        worst = max(worst, (float(ratio.max()), float(p[ratio.argmax()]), k))
+        late = max(late, float(ratio.max())) if k >= 100 else late
+    largest, at_p, at_k = worst
+    return largest <= 1 + 1e-9, {
+        "largest": largest,
+        "at_p": at_p,
+        "at_k": at_k,
+        "late": late,
+        "cases": len(p),
+    }
+
+
+@check("T3.2-exp", {"rate": 2.5})
+def independent_gap_bound(search: Search, rate: float = 2.0) -> Result:
+    """Theorem 3.2, the second bound, with the constant 2 that Hoeffding's inequality supplies."""
+    p = means(search)
+    p = p[p < 0.5]
+    gap = (0.5 - p) ** 2
+    least, at = np.inf, (0.0, 0)
+    for k in bag_sizes(search):
+        rates = -log_independent_advantage(p, k) / (gap * k)
+        if rates.min() < least:
+            least, at = float(rates.min()), (float(p[rates.argmin()]), k)
+    return least >= rate, {"least": least, "at": at, "cases": len(p)}
+
+
+@check("S3-nonneg", {"concave": False})
+def advantage_not_negative(search: Search, concave: bool = True) -> Result:
+    """Section 3.1: the remark after Theorem 3.2, its mean and its sign."""
+    size, steps = search.pick((10, 10), (30, 20))
+    smallest = Fraction(1)
+    for k, n in product(range(1, size + 1), range(steps + 1)):
+        p = Fraction(n, steps)
+        pmf = exact.binomial(k, p)
+        confirm(sum(w * Fraction(s, k) for s, w in enumerate(pmf)) == p, "E alpha = p")
+        pick = min if concave else max
+        mean = sum(w * pick(Fraction(s, k), 1 - Fraction(s, k)) for s, w in enumerate(pmf))
+        smallest = min(smallest, pick(p, 1 - p) - mean)
+    return smallest >= 0, {"smallest": smallest, "size": size, "steps": steps}
+
+
+@check("T3.3-spec", {"exponent": Fraction(1, 2)})
+def general_bound_at_constant_eta(search: Search, exponent: Fraction = Fraction(1, 4)) -> Result:
+    """The specialisation printed after Theorem 3.3, and that the second term is of lower order."""
+    import sympy
+
+    variance, k = sympy.symbols("v k", positive=True)
+    power = sympy.Rational(exponent.numerator, exponent.denominator)
+    first = variance**power * variance ** sympy.Rational(1, 4) / sympy.sqrt(k)
+    second = variance**power / k
+    wanted = (sympy.sqrt(variance / k), variance ** sympy.Rational(1, 4) / k)
+    if any(sympy.simplify(a / b - 1) != 0 for a, b in zip((first, second), wanted, strict=True)):
+        return False, {"first": first, "second": second}
+    confirm(sympy.limit(second / first, k, sympy.oo) == 0, "the second term is of lower order")
+    return True, {}
+
+
+@check("T3.3", {"second_power": 0.75}, {"mu_power": 1.0})
+def general_bound(search: Search, second_power: float = 1.0, mu_power: float = 0.25) -> Result:
+    """Theorem 3.3: true by a direct bound; the lemma cited for it gives mu^{1/4}/k^{3/4}."""
+    worst, sharp = 0.0, 0.0
+    at = None
+    for case in all_cases(search):
+        variance = case.p * (1 - case.p)
+        gain = case.expected - 4 * case.standard_error
+        first = case.mu**mu_power * variance**0.25 / case.bag_size**0.5
+        ratio = gain / (first + case.mu**mu_power / case.bag_size**second_power)
+        if ratio > worst:
+            worst, at = ratio, case
+        sharp = max(sharp, gain / np.sqrt(case.mu / (case.bag_size - 1)))
+        confirm(gain <= 2 * case.mu * (1 + 1e-9), "EAdv <= 2 mu")
+    confirm(sharp <= BESSEL_CONSTANT, "EAdv <= 0.93765 sqrt(mu/(k-1))")
+    for k, variance, part in product((2, 10, 1e4, 1e12), np.geomspace(1e-16, 0.25, 30), (1e-9, 1)):
+        mu = variance * part
+        first = (mu * variance) ** 0.25 / k**0.5
+        closing = 2 * mu if variance <= 1 / k else mu**0.25 / k**0.75
+        confirm(closing <= 2 * first * (1 + 1e-9), "the two cases close the gap")
+    confirm(worst <= BESSEL_CONSTANT * 2**0.5, "EAdv is at most a constant times the printed sum")
+
+    def loss(k: float) -> float:  # the lemma's bound over the theorem's at p(1-p) = mu = k^-2
+        return lemma_bound(k, k**-2.0, k**-2.0) / (k**-1.5 + k ** (-0.5 - second_power))
+
+    slope = float(np.log(loss(1e60) / loss(1e40)) / np.log(1e20))
+    return slope < 0.1, {"worst": worst, "at": at, "slope": slope}
+
+
+@check("S3-open", {"high": 0.25})
+def gap_dependent_extension(search: Search, high: float = 0.5) -> Result:
+    """The question left open after Theorem 3.3: a gap in p is not enough, a gap in eta is."""
+    sizes = search.pick((2, 10, 100, 400), (2, 3, 10, 30, 100, 200, 400))
+    far = 100_000
+    gains = [bounds.two_point_advantage(0.0, high, 0.5, k)[2] for k in sizes]
+    below = [gain * 2 * (k + 1) for gain, k in zip(gains, sizes, strict=True)]
+    for beta, weight in product((0.05, 0.2, 0.4, 0.45), (0.05, 0.5, 1.0)):
+        for low, top in ((0.5 - beta, 0.5 + beta), (0.0, 0.5 - beta), (0.0, 0.5 + beta)):
+            mu = (1 - weight) * low * (1 - low) + weight * top * (1 - top)
+            for k in search.pick((2, 50), (2, 3, 10, 50, 200)):
+                gain = bounds.two_point_advantage(low, top, weight, k)[2]
+                bound = np.exp(-3.84 * mu * beta**2 * (k - 1))
+                confirm(gain <= bound, "EAdv <= exp(-3.84 mu beta^2 (k-1))")
+    for beta, k in product((0.1, 0.4), (10, 100, search.pick(400, 1000))):
+        rare = bounds.two_point_advantage(0.0, 0.5 - beta, 1 / k, k)[2]
+        confirm(rare >= (0.5 - beta) / (e * k), "a rare uncertain label keeps EAdv of order 1/k")
+    if min(below) < 1:
+        return True, {"gains": gains}
+    limit = 0.5 * half_or_nothing(0.5, far) * far**0.5
+    return False, {"limit": limit, "far": far, "high": high, "sizes": sizes}
+
+
+@check("T3.4", {"constant": 0.5}, {"mu_power": 0.5})
+def individual_bound(search: Search, constant: float = 1.0, mu_power: float = 1.5) -> Result:
+    """Theorem 3.4: implied, without logarithms, by IEAdv <= 0.93765 mu_i / sqrt((k-1) mu)."""
+    worst, sharp, used = 0.0, 0.0, 0
+    for case in all_cases(search):
+        k, mu, mu_i = case.bag_size, case.mu, case.eta * (1 - case.eta)
+        if not mu_i > 0 or k < 2 / mu * np.log(1 / mu):
+            continue
+        used += 1
+        variance = case.p * (1 - case.p)
+        confirm(variance * k >= 1, "the condition on k makes p(1-p)k at least 1")
+        bound = variance**0.25 * np.sqrt(mu / k + mu**-mu_power / k)
+        bound += np.sqrt(mu / k**2 + mu**-mu_power / k**2)
+        worst = max(worst, case.individual / (constant * mu_i * bound))
+        sharp = max(sharp, case.individual / mu_i * np.sqrt((k - 1) * mu))
+    confirm(sharp <= BESSEL_CONSTANT, "IEAdv <= 0.93765 mu_i / sqrt((k-1) mu)")
+    return worst <= 1, {"worst": worst, "sharp": sharp, "used": used}
+
+
+@check("S3-smallmu", {"spread": False})
+def smaller_mu_smaller_advantage(search: Search, spread: bool = True) -> Result:
+    """Two exact distributions: the one with smaller p and mu has the larger advantage."""
+    skewed = [(Fraction(0), HALF), (HALF, HALF)] if spread else [(Fraction(1, 4), Fraction(1))]
+    constant = [(Fraction(3, 10), Fraction(1))]
+    sizes = range(2, search.pick(6, 9))
+    skewed_gains, constant_gains = (
+        [exact.expected_advantage(distribution, exact.label_proportions, k) for k in sizes]
+        for distribution in (skewed, constant)
+    )
+    (p, mu), (p_flat, mu_flat) = exact.mean_and_mu(skewed), exact.mean_and_mu(constant)
+    confirm(p < p_flat and mu < mu_flat, "the first distribution has smaller p and smaller mu")
+    grid = [Fraction(n, 40) for n in range(21)]
+    for k in range(1, 41):
+        rising = [exact.independent_advantage(q, k) for q in grid]
+        confirm(rising == sorted(rising), "for constant eta EAdv increases with p on [0, 1/2]")
+    larger = all(a > b for a, b in zip(skewed_gains, constant_gains, strict=True))
+    gains = {"skewed_gain": skewed_gains[0], "constant_gain": constant_gains[0]}
+    return not larger, {
+        "p": p,
+        "mu": mu,
+        "p_flat": p_flat,
+        "mu_flat": mu_flat,
+        **gains,
+        "largest": sizes[-1],
+    }
+
+
+@check("S3-cond", {"constant": 0.75})
+def conditional_bound(search: Search, constant: float = 1.0) -> Result:
+    """The form announced for Remark A.15, with the explicit constant 1."""
+    rng = np.random.default_rng(371)
+    worst, at = 0.0, 0
+    n_bags = search.pick(400, 4000)
+    for k in search.pick((2, 3, 4, 8, 32), (2, 3, 4, 5, 6, 8, 16, 32, 64)):
+        shape = rng.choice([0.05, 0.3, 1.0, 5.0, 50.0], (n_bags, 1))
+        eta = rng.beta(shape, shape * rng.choice([1.0, 1.0, 10.0], (n_bags, 1)), (n_bags, k))
+        eta[0] = 0.5
+        mu = eta * (1 - eta)
+        rest = mu.sum(axis=1, keepdims=True) - mu
+        with np.errstate(divide="ignore"):
+            form = np.divide(mu, np.sqrt(rest), out=np.zeros_like(mu), where=mu > 0).mean(axis=1)
+        gain = np.mean([bag_advantage(np.roll(eta, -i, axis=1)) for i in range(k)], axis=0)
+        ratio = (gain - 1e-12) / (constant * np.maximum(form, 1e-300))
+        if ratio.max() > worst:
+            worst, at = float(ratio.max()), k
+    return worst <= 1, {"worst": worst, "at": at, "n_bags": n_bags}
+
+
+@check("S3-cited", {"constant": Fraction(2, 5)})
+def cited_bound(search: Search, constant: Fraction = Fraction(1)) -> Result:
+    """The bound cited from earlier work, on random private mechanisms, in fractions."""
+    rng = np.random.default_rng(374)
+    largest, tried = Fraction(0), 0
+    for channel, size, odds in exact.private_channels(search, 3740):
+        for eta in ([HALF] * size, exact.random_bag(size, rng)):
+            gains = [exact.additive_advantage(eta, channel, i) for i in range(size)]
+            for prior, gain in zip(eta, gains, strict=True):
+                sharp = max(Fraction(0), min(prior, 1 - prior) - exact.flip_for(odds))
+                confirm(gain <= sharp, "IEAdv <= (min{eta, 1-eta} - pi)^+")
+            bound = constant * (1 - 2 / (1 + odds))
+            largest, tried = max(largest, max(gains) / bound), tried + 1
+    return largest <= 1, {"tried": tried, "largest": largest}
+
+
+@check("S3-p1", {"p": Fraction(9, 10)})
+def certain_labels(search: Search, p: Fraction = Fraction(1)) -> Result:
+    """The extreme example after the cited bound."""
+    rng = np.random.default_rng(377)
+    size = search.pick(3, 4)
+    for k in range(1, size + 1):
+        channels = [*exact.three_mechanisms(k).values(), exact.random_channel(k, 3, rng)]
+        gain = max(exact.additive_advantage([p] * k, channel, 0) for channel in channels)
+        if gain != 0:
+            return False, {"gain": gain, "k": k}
+    return True, {"size": size, "p": p}
+
+
+@check("T3.5", {"flip_scale": HALF}, {"indicator": False})
+def response_advantage(
+    search: Search, flip_scale: Fraction = Fraction(1), indicator: bool = True
+) -> Result:
+    """Theorem 3.5, by trying all four maps from the noisy label to a guess."""
+    steps = search.pick(40, 240)
+    all_odds = [Fraction(1), *(Fraction(n, 4) for n in (5, 6, 8, 12, 40, 400)), Fraction(2**40)]
+    for odds in all_odds:
+        flip = exact.flip_for(odds)
+        for eta in [*(Fraction(n, steps) for n in range(steps + 1)), flip, 1 - flip]:
+            inside = flip <= eta <= 1 - flip
+            formula = (min(eta, 1 - eta) - flip) * (inside or not indicator)
+            channel = exact.randomized_response(flip_scale * flip)
+            truth = exact.best_deterministic_gain([eta], channel, 0)
+            if truth != formula:
+                return False, {"eta": eta, "flip": flip, "truth": truth, "formula": formula}
+    return True, {"steps": steps}
+
+
+@check("N-0.46", {"exponential": True})
+def worked_number(search: Search, exponential: bool = False) -> Result:
+    """The worked number: the formula printed beside it has epsilon where e^epsilon is meant."""
+    corrected = 1 - 2 / (1 + exp(1))
+    confirm(abs(corrected - 0.46) < 0.005, "1 - 2/(1+e) is about 0.46")
+    printed = corrected if exponential else 1 - 2 / (1 + 1)
+    return abs(printed - 0.46) < 0.005, {"printed": printed, "corrected": corrected}
+
+
+@check("N-0.00095")
+def worked_data_set(search: Search) -> Result:
+    """A measured number: it needs the priors of a trained network on an unnamed data set."""
+    from scipy import integrate, stats
+
+    flip = 1 / (1 + e)
+
+    def advantage(a: float, b: float) -> float:
+        density = stats.beta(a, b).pdf
+        return float(
+            integrate.quad(lambda x: (min(x, 1 - x) - flip) * density(x), flip, 1 - flip)[0]
+        )
+
+    uniform, skewed = advantage(1, 1), advantage(2, 30)
+    apart = min(abs(value - 0.00095) for value in (uniform, skewed)) > 5e-4
+    confirm(apart, "the number belongs to neither synthetic distribution")
+    return False, {"uniform": uniform, "skewed": skewed}
+
+
+@check("D3.6", {"prior_weight": 0})
+def multiplicative_definition(search: Search, prior_weight: int = 1) -> Result:
+    """Definition 3.6 with three classes: null release, sign, and the chain rule, in odds."""
+
+    def shift(a: int, b: int, prior: list[Fraction], weights: list[Fraction]) -> Fraction:
+        """exp(I_{a,b}): posterior odds over prior odds."""
+        after = [p * w / sum(map(mul, prior, weights)) for p, w in zip(prior, weights, strict=True)]
+        return after[a] / after[b] / (prior[a] / prior[b]) ** prior_weight
+
+    rng = np.random.default_rng(394)
+    for _ in range(search.pick(50, 500)):
+        prior = [Fraction(int(n)) for n in rng.integers(1, 9, 3)]
+        likelihood = [Fraction(int(n)) for n in rng.integers(1, 9, 3)]
+
+        if shift(0, 1, prior, [Fraction(1)] * 3) != 1 and prior[0] != prior[1]:
+            return False, {"prior": prior}
+        first, second = shift(0, 1, prior, likelihood), shift(1, 2, prior, likelihood)
+        confirm(first * second == shift(0, 2, prior, likelihood), "I_ab + I_bc = I_ac")
+        confirm(first * shift(1, 0, prior, likelihood) == 1, "I_ab = -I_ba")
+    return True, {}
+
+
+@check("D3.6-Theta", {"upper": 1.9}, {"lower": 1.1})
+def theta_of_log_ratio(search: Search, lower: float = 1.0, upper: float = 2.0) -> Result:
+    """The remark after Definition 3.6, with its constants 1 and 2."""
+    count = search.pick(120, 400)
+    grid = np.unique(
+        np.concatenate([np.geomspace(1e-8, 0.4, count), 0.5 - np.geomspace(1e-4, 0.1, count)])
+    )
+    prior, after = np.meshgrid(grid, grid)
+    apart = prior != after
+    ratio = np.log(after / prior)[apart]
+    shift = (np.log(after / prior) + np.log1p(-prior) - np.log1p(-after))[apart]
+    quotient = shift / ratio
+    low, high = float(quotient.min()), float(quotient.max())
+    truth = lower - 1e-9 <= low and high <= upper + 1e-9
+    return truth, {"low": low, "high": high, "points": grid.size}
+
+
+@check("D3.6-id", {"other": 1})
+def likelihood_ratio_identity(search: Search, other: int = 0) -> Result:
+    """The identity after Definition 3.6, for every release of three mechanisms."""
+    rng = np.random.default_rng(413)
+    tried = 0
+    for k, _ in product((2, 3, 4), range(search.pick(3, 20))):
+        eta = exact.random_bag(k, rng)
+        for name, channel in exact.three_mechanisms(k).items():
+            fixed = [[*eta[:other], Fraction(y), *eta[other + 1 :]] for y in (0, 1)]
+            marginal = [exact.joint(bag, channel, other) for bag in fixed]
+            for z, shift in exact.shift_in_odds(eta, channel, 0).items():
+                if shift is None:
+                    continue
+                tried += 1
+                ratio = sum(marginal[1][z]) / sum(marginal[0][z])
+                if ratio != shift:
+                    return False, {"name": name, "shift": shift, "ratio": ratio}
+    return True, {"tried": tried}
+
+
+@check("D3.6-small", {"bags": ((HALF,) * 8, (Fraction(2, 5),) * 10)})
+def probability_of_equal_labels(
+    search: Search,
+    bags: tuple[tuple[Fraction, ...], ...] = (
+        (Fraction(0), Fraction(1)),
+        (HALF,),
+        (Fraction(1, 25),) * 8,
+    ),
+) -> Result:
+    """'Always' fails for known labels of both kinds; 'small' fails for small or skewed bags."""
+
+    def equal_labels(eta: exact.Bag) -> Fraction:
+        pmf = exact.poisson_binomial(eta)
+        return pmf[0] + pmf[-1]
+
+    rng = np.random.default_rng(415)
+    for _ in range(search.pick(20, 200)):
+        eta = exact.random_bag(int(rng.integers(1, 9)), rng)
+        confirm(equal_labels(eta) > 0, "priors inside (0, 1) give a positive probability")
+    probabilities = [equal_labels(eta) for eta in bags]
+    truth = all(0 < probability <= Fraction(1, 20) for probability in probabilities)
+    return truth, {"probabilities": probabilities, "skewed": probabilities[-1]}
+
+
+@check("D3.6-eps", {"scale": Fraction(9, 10)})
+def ceiling_at_epsilon(search: Search, scale: Fraction = Fraction(1)) -> Result:
+    """The log ratio of label-private mechanisms, in odds so that nothing is rounded."""
+    rng = np.random.default_rng(416)
+    closest, tried = Fraction(0), 0
+    for channel, size, odds in exact.private_channels(search, 4160):
+        eta = exact.random_bag(size, rng)
+        for i in range(size):
+            shifts = exact.shift_in_odds(eta, channel, i).values()
+            widest = max(max(s, 1 / s) for s in shifts if s is not None)
+            closest, tried = max(closest, widest / odds), tried + 1
+            if widest > scale * odds:
+                return False, {"widest": widest, "scale": scale, "ceiling": scale * odds}
+    for odds in (Fraction(17, 16), Fraction(3)):
+        channel = exact.randomized_response(exact.flip_for(odds))
+        shifts = exact.shift_in_odds([Fraction(1, 7), Fraction(2, 3)], channel, 0).values()
+        confirm(all(s in (odds, 1 / odds) for s in shifts), "RR: |I| = epsilon for every release")
+    return True, {"tried": tried, "closest": closest}
+
+
+@check("D3.6-inf", {"noise": Fraction(1, 100)})
+def equal_labels_reveal(search: Search, noise: Fraction = Fraction(0)) -> Result:
+    """Every label of an all-0 or all-1 bag is known to the attacker."""
+    rng = np.random.default_rng(417)
+    for k, _ in product(range(1, 7), range(search.pick(3, 20))):
+        eta = exact.random_bag(k, rng)
+        channel = exact.geometric_proportions(k, noise) if noise else exact.label_proportions
+        for i in range(k):
+            shifts = exact.multiplicative_advantage(eta, channel, i)
+            if (shifts[Fraction(0)], shifts[Fraction(1)]) != (-inf, inf):
+                return False, {"shifts": shifts}
+            confirm(k == 1 or abs(shifts[Fraction(1, k)]) < inf, "a mixed bag leaves I finite")
+    return True, {}
+
+
+def outside(p: float, k: int, shift: float) -> float:
+    """P(|I| >= shift) for LLP with independent labels, where I(z) = logit z - logit p."""
+    from scipy import special, stats
+
+    low = np.floor(k * special.expit(special.logit(p) - shift) + 1e-9)
+    high = np.ceil(k * special.expit(special.logit(p) + shift) - 1e-9)
+    return float(stats.binom.cdf(low, k, p) + stats.binom.sf(high - 1, k, p))
+
+
+def worst_failure(search: Search, c1: float, c2: float, deltas: list[tuple[float, float]]) -> float:
+    """Largest P(|I| >= c2 sqrt(L/(p(1-p)k)))/delta over the search, for pairs (delta, L)."""
+    worst = 0.0
+    for p in search.pick((1e-2, 0.2, 0.5), (1e-3, 1e-2, 0.05, 0.2, 0.35, 0.5)):
+        for (delta, log_term), factor in product(deltas, search.pick((1, 3), (1, 1.5, 4, 30))):
+            k = ceil(factor * c1 * log_term / (p * (1 - p)))
+            threshold = c2 * (log_term / (p * (1 - p) * k)) ** 0.5
+            worst = max(worst, outside(p, k, threshold) / delta)
+    return worst
+
+
+@check("T3.7", {"largest_delta": 0.5})
+def tail_of_multiplicative(search: Search, largest_delta: float = 1.0) -> Result:
+    """Theorem 3.7: fails for delta near 1 whatever the constants, holds for delta <= 1/2."""
+    deltas = search.pick((1e-6, 0.1, 0.5), (1e-12, 1e-6, 1e-3, 0.05, 0.2, 0.5))
+    worst = worst_failure(search, 64, 4.34, [(delta, log(1 / delta)) for delta in deltas])
+    confirm(worst <= 1, "c1 = 64, c2 = 4.34 work for delta <= 1/2")
+    wider = worst_failure(search, 32, 3.07, [(d, log(2 / d)) for d in (*deltas, 0.9, 0.999, 1.0)])
+    confirm(wider <= 1, "c1 = 32, c2 = 3.07 work with ln(2/delta) for delta <= 1")
+    alone = exact.multiplicative_advantage([HALF], exact.label_proportions, 0)
+    confirm(all(abs(shift) == inf for shift in alone.values()), "a bag of one has |I| infinite")
+    deltas_near_one = [exp(-1 / (4 * c1)) for c1 in (1.0, 32.0, 1e3, 1e6, 1e9)]
+    refuted = [delta for delta in deltas_near_one if delta <= largest_delta and delta < 1]
+    return not refuted, {"worst": worst}
+
+
+@check("T3.7-union", {"scale": 0.3})
+def union_over_bags(search: Search, scale: float = 1.0) -> Result:
+    """The remark after Theorem 3.7, through n(p^k + (1-p)^k), the expected bags of equal labels."""
+    grid = np.concatenate([np.geomspace(1e-4, 0.45, search.pick(30, 300)), [0.5]])
+    rate = -np.log1p(-grid) / (grid * (1 - grid))
+    counts = 10.0 ** np.arange(2, search.pick(10, 40))
+    size = scale * np.log(counts)[:, None] / (grid * (1 - grid))
+    expected = counts[:, None] * (np.exp(size * np.log1p(-grid)) + np.exp(size * np.log(grid)))
+    confirm(rate.max() <= 4 * log(2) + 1e-9, "-ln(1-p) <= 4 ln(2) p(1-p)")
+    truth = (np.diff(expected, axis=0) < 0).all() and expected.max() <= 2
+    return truth, {"low": rate.min(), "high": rate.max(), "largest": counts[-1]}
+
+
+@check("S3.3-TPR", {"weighted": True})
+def rates_of_the_bayes_test(search: Search, weighted: bool = False) -> Result:
+    """Section 3.3: the ratio half is right; the difference is weighted by the prior."""
+    tables: list[tuple[list[Fraction], list[Fraction]]] = [
+        ([Fraction(1, 4), Fraction(3, 4)], [Fraction(3, 4), Fraction(1, 4)]),
+        ([Fraction(1, 6), Fraction(1, 3), HALF], [HALF, Fraction(3, 8), Fraction(1, 8)]),
+    ]
+    gaps = []
+    for (positive, negative), prior in product(tables, (Fraction(1, 5), Fraction(2, 5), HALF)):
+        pairs = list(zip(positive, negative, strict=True))
+        guessed = [(a, b) for a, b in pairs if prior * a > (1 - prior) * b]
+        true_rate = sum((a for a, _ in guessed), Fraction(0))
+        false_rate = sum((b for _, b in guessed), Fraction(0))
+        advantage = prior - sum((min(prior * a, (1 - prior) * b) for a, b in pairs), Fraction(0))
+        ceiling = max(a / b for a, b in pairs)
+        confirm(true_rate <= ceiling * false_rate, "TPR <= exp(max I) FPR")
+        balance = prior * true_rate - (1 - prior) * false_rate
+        confirm(advantage == balance, "additive advantage = eta TPR - (1-eta) FPR, eta <= 1/2")
+        gaps.append((balance if weighted else true_rate - false_rate) - advantage)
+    return not any(gaps), {"gap": max(gaps)}
