@@ -5,14 +5,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from audit_cases import GOOD, LLP, exposed, known_beliefs
+from audit_cases import GOOD, LLP, exposed, known_estimates
 
 from labelaudit import report
 from labelaudit.learning.eta import cross_fit
-from labelaudit.report import advice, exposure
-from labelaudit.report.beliefs import Beliefs, calibration_of
-from labelaudit.report.intervals import Share, over_bags, over_refits, over_rounds
-from labelaudit.report.pool import Pool
+from labelaudit.report import attack
+from labelaudit.report.eta import EtaEstimates, calibration_of
+from labelaudit.report.intervals import (
+    Measured,
+    RoundAverages,
+    over_bags,
+    over_refits,
+    over_rounds,
+)
 
 
 def test_ratios_over_bags_in_closed_form():
@@ -26,7 +31,7 @@ def test_ratios_over_bags_in_closed_form():
 
 
 def test_a_perfect_attack_keeps_a_positive_error():
-    pool = Pool({"gain": 1.0}, 400)
+    pool = RoundAverages({"gain": 1.0}, 400)
     for _ in range(2):
         for _ in range(10):
             bags, sizes = np.full((50, 1), 8.0), np.full(50, 8)
@@ -39,38 +44,38 @@ def test_a_perfect_attack_keeps_a_positive_error():
 
 
 def test_rubins_rule():
-    shares = [Share(0.1, 0.02), Share(0.2, 0.02), Share(0.3, 0.02)]
+    shares = [Measured(0.1, 0.02), Measured(0.2, 0.02), Measured(0.3, 0.02)]
     interval = over_refits(shares)
     assert interval.value == pytest.approx(0.2)
     assert interval.standard_error == pytest.approx(math.sqrt(0.02**2 + 4 / 3 * 0.1**2))
     assert interval.high - interval.value > 2.5 * interval.standard_error
-    alike = over_refits([Share(0.1, 0.02)] * 3)
-    assert alike.high == pytest.approx(0.1 + 1.959964 * 0.02)
+    equal = over_refits([Measured(0.1, 0.02)] * 3)
+    assert equal.high == pytest.approx(0.1 + 1.959964 * 0.02)
 
 
 def test_infinite_and_empty_numbers_do_not_crash():
-    endless = over_refits([Share(math.inf, math.inf), Share(2.0, 0.1)])
+    endless = over_refits([Measured(math.inf, math.inf), Measured(2.0, 0.1)])
     assert (endless.low, endless.high) == (2.0, math.inf)
     assert math.isnan(over_refits([over_bags(np.zeros(3), np.zeros(3))]).value)
 
 
 def test_one_endless_round_does_not_settle_a_percentile():
-    rounds = [Share(1.0, 0.1), Share(math.inf, math.inf), Share(1.2, 0.1)]
+    rounds = [Measured(1.0, 0.1), Measured(math.inf, math.inf), Measured(1.2, 0.1)]
     refit = over_rounds(rounds)
     assert (refit.value, refit.least) == (1.2, 1.0)
-    endless = over_refits([refit, over_rounds([Share(math.inf, math.inf)] * 3)])
+    endless = over_refits([refit, over_rounds([Measured(math.inf, math.inf)] * 3)])
     assert (endless.low, endless.high) == (1.0, math.inf)
     plain = exposed(LLP, 0.1, 0.2)
     target = report.Target("multiplicative", 1.1)
-    assert advice.judge(replace(plain, percentile=endless), target, GOOD).word == "cannot tell"
-    always = over_refits([over_rounds([Share(math.inf, math.inf, math.inf)] * 3)] * 2)
-    assert advice.judge(replace(plain, percentile=always), target, GOOD).word == "misses"
+    assert report.decide(replace(plain, percentile=endless), target, GOOD).word == "cannot tell"
+    always = over_refits([over_rounds([Measured(math.inf, math.inf, math.inf)] * 3)] * 2)
+    assert report.decide(replace(plain, percentile=always), target, GOOD).word == "misses"
 
 
 def test_groups_take_bags_of_every_size():
     shifts = [np.arange(float(rows * size)).reshape(rows, size) for rows, size in ((3, 9), (90, 1))]
     empty = np.zeros((1, 1))
-    groups = exposure.groups_of([exposure.Attacked(empty, empty, one, "") for one in shifts])
+    groups = attack.groups_of([attack.AttackRound(empty, empty, one, "") for one in shifts])
     assert sorted(np.concatenate(groups)) == sorted(np.concatenate([one.ravel() for one in shifts]))
     assert max(map(len, groups)) - min(map(len, groups)) <= 9
 
@@ -78,8 +83,8 @@ def test_groups_take_bags_of_every_size():
 def test_groups_of_bags_keep_a_finite_end():
     shifts = np.full((80, 2), 1.0)
     shifts[:3] = math.inf
-    attacked = exposure.Attacked(np.zeros((80, 1)), np.zeros((80, 1)), shifts, "")
-    share = exposure.percentile_of(exposure.groups_of([attacked]), 0.98)
+    attacked = attack.AttackRound(np.zeros((80, 1)), np.zeros((80, 1)), shifts, "")
+    share = attack.percentile_of(attack.groups_of([attacked]), 0.98)
     assert (share.value, share.least) == (math.inf, 1.0)
 
 
@@ -97,14 +102,14 @@ class Bins:
 
 def test_intervals_cover_when_everything_is_drawn_again():
     """Fresh records, refits, bags and noise: the interval must hold the mean over all of them."""
-    plan = report.Plan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
+    plan = report.AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
     found = {setting.title: [] for setting in plan.settings}
     for replicate in range(60):
         rng = np.random.default_rng([7, replicate])
         x = rng.standard_normal((400, 1))
         labels = (rng.random(400) < 1 / (1 + np.exp(-1.5 * x[:, 0]))).astype(np.uint8)
         etas = tuple(cross_fit(x, labels, Bins(), rng=rng).eta for _ in range(3))
-        held = Beliefs(etas, True, calibration_of(etas, labels))
+        held = EtaEstimates(etas, True, calibration_of(etas, labels))
         for one in report.expose(labels, held, plan):
             found[one.title].append(one.realised)
     for intervals in found.values():
@@ -134,7 +139,7 @@ def test_one_alarm_in_twenty_is_false(spreads):
 
 @pytest.fixture(scope="module")
 def spreads():
-    plan = report.Plan(
+    plan = report.AuditPlan(
         mechanisms=["rr", "llp", "geometric"], bag_sizes=[8], epsilons=[1.0], utility="none"
     )
     found = {setting.title: [] for setting in plan.settings}
@@ -142,7 +147,7 @@ def spreads():
         rng = np.random.default_rng([12, replicate])
         eta = rng.beta(2, 3, 600)
         labels = (rng.random(600) < eta).astype(np.uint8)
-        for one in report.expose(labels, known_beliefs(eta, labels), plan):
+        for one in report.expose(labels, known_estimates(eta, labels), plan):
             found[one.title].append(one)
     return found
 
@@ -151,7 +156,7 @@ def test_records_that_rounds_share_do_not_average_out():
     """A number that depends on the records alone has the error of one round, however many."""
     rng = np.random.default_rng(0)
     values = rng.standard_normal(1000)
-    pool = Pool({"mean": 0.0}, 1000)
+    pool = RoundAverages({"mean": 0.0}, 1000)
     for _ in range(3):
         for _ in range(4):
             bags = rng.permutation(1000).reshape(250, 4)
@@ -165,7 +170,7 @@ def test_records_that_rounds_share_do_not_average_out():
 
 def test_noise_averages_out_and_other_etas_do_not():
     rng = np.random.default_rng(1)
-    quiet, apart = Pool({"mean": 0.0}, 2000), Pool({"mean": 0.0}, 2000)
+    quiet, apart = RoundAverages({"mean": 0.0}, 2000), RoundAverages({"mean": 0.0}, 2000)
     ones, units = np.ones((2000, 1)), np.arange(2000)
     for refit in range(3):
         for _ in range(5):

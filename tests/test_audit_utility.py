@@ -11,7 +11,7 @@ import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
 from labelaudit.report import utility
-from labelaudit.report.intervals import Share
+from labelaudit.report.intervals import Curve, Measured
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def test_debiased_labels_are_unbiased_and_in_other_bags_each_time():
 
 def test_runs_on_proportions_differ_by_their_bags(csv):
     data = read_table(csv, label="bought", features=["x", "kind"])
-    plan = report.Plan(mechanisms=["llp"], bag_sizes=[8])
+    plan = report.AuditPlan(mechanisms=["llp"], bag_sizes=[8])
     _, one = report.measure_utility(data, plan.settings, "logistic", 0)
     _, other = report.measure_utility(data, plan.settings, "logistic", 1)
     assert one.auc.value != other.auc.value
     rows, labels = utility.design(data, np.arange(600)), data.labels.astype(float)
     curves = utility._logistic_curves(rows, labels, plan.settings, np.random.default_rng(0))
-    assert len({curve.share.value for curve in curves[plan.settings[0]]}) > 1
+    assert len({curve.area.value for curve in curves[plan.settings[0]]}) > 1
 
 
 def test_rare_labels_and_huge_bags_leave_a_number_out(tmp_path):
@@ -51,7 +51,7 @@ def test_rare_labels_and_huge_bags_leave_a_number_out(tmp_path):
     path = tmp_path / "rare.csv"
     frame.to_csv(path, index=False)
     data = read_table(path, label="bought")
-    plan = report.Plan(mechanisms=["llp"], bag_sizes=[2, 300, 2000])
+    plan = report.AuditPlan(mechanisms=["llp"], bag_sizes=[2, 300, 2000])
     clean, small, large, huge = report.measure_utility(data, plan.settings, "logistic", 0)
     assert 0 < clean.auc.value < 1 and math.isfinite(small.auc.value)
     assert large.worth is not None and large.auc is None
@@ -128,20 +128,20 @@ def test_area_under_the_curve_and_its_error():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 500)
     scores = np.round(labels + rng.standard_normal(500), 1)
-    curve = utility.Curve.of(scores, labels)
-    assert curve.share.value == pytest.approx(roc_auc_score(labels, scores))
+    curve = Curve.of(scores, labels)
+    assert curve.area.value == pytest.approx(roc_auc_score(labels, scores))
     draws = []
     for _ in range(300):
         rows = rng.integers(0, 500, 500)
         draws.append(roc_auc_score(labels[rows], scores[rows]))
-    assert curve.share.standard_error == pytest.approx(np.std(draws), rel=0.2)
-    assert (curve - curve).share == Share(0.0, 0.0)
+    assert curve.area.standard_error == pytest.approx(np.std(draws), rel=0.2)
+    assert (curve - curve).area == Measured(0.0, 0.0)
 
 
 def test_the_network_is_trained_for_the_settings_in_focus(csv):
     pytest.importorskip("torch")
     data = read_table(csv, label="bought", features=["x", "kind"])
-    plan = report.Plan(mechanisms=["rr"], epsilons=[1.0, 4.0])
+    plan = report.AuditPlan(mechanisms=["rr"], epsilons=[1.0, 4.0])
     first, second = plan.settings
     rows = report.measure_utility(data, plan.settings, "network", 0, focus=[second])
     found = {one.setting: one for one in rows}
