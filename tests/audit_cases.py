@@ -6,7 +6,7 @@ import pandas as pd
 from labelaudit import report
 from labelaudit.cli import main
 from labelaudit.report.attack import Exposure
-from labelaudit.report.eta import EtaEstimates, calibration_of
+from labelaudit.report.eta import EtaEstimates
 from labelaudit.report.intervals import Interval
 
 SECRET = "zebra-crossing-77"
@@ -33,8 +33,8 @@ def write_shop(folder):
 
 
 def known_estimates(eta, labels, refits=2):
-    etas = (np.asarray(eta, dtype=float),) * refits
-    return EtaEstimates(etas, False, calibration_of(etas, np.asarray(labels, dtype=np.uint8)))
+    labels = np.asarray(labels, dtype=np.uint8)
+    return EtaEstimates.ready_made(np.asarray(eta, dtype=float), labels, refits)
 
 
 def exposed(setting, low, high, difference=0.0):

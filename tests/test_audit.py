@@ -23,12 +23,12 @@ def test_promise_and_reality_agree_with_the_comparison_of_the_package():
     frame = some_rows(4000)
     eta, labels = frame["eta"].to_numpy(), frame["bought"].to_numpy(np.uint8)
     plan = report.AuditPlan(mechanisms=["geometric"], bag_sizes=[8], epsilons=[1.0], utility="none")
-    (one,) = report.expose(labels, known_estimates(eta, labels), plan)
-    peer = compare(eta, labels, one.setting.mechanism, rng=np.random.default_rng(1))
-    assert one.plug_in.value == pytest.approx(peer.plug_in.value, abs=0.003)
-    gap = math.hypot(one.realised.standard_error, peer.realised.standard_error)
-    assert abs(one.realised.value - peer.realised.value) < 4 * gap
-    assert not one.contradicted
+    (exposure,) = report.expose(labels, known_estimates(eta, labels), plan)
+    peer = compare(eta, labels, exposure.setting.mechanism, rng=np.random.default_rng(1))
+    assert exposure.plug_in.value == pytest.approx(peer.plug_in.value, abs=0.003)
+    gap = math.hypot(exposure.realised.standard_error, peer.realised.standard_error)
+    assert abs(exposure.realised.value - peer.realised.value) < 4 * gap
+    assert not exposure.contradicted
 
 
 def test_parts_by_label_add_up_to_the_whole():
@@ -39,8 +39,8 @@ def test_parts_by_label_add_up_to_the_whole():
     )
     ratios = attacked.sums.sum(axis=0) / attacked.sizes.sum(axis=0)
     numbers = dict(zip(attack.NUMBERS, ratios, strict=True))
-    share = labels.mean()
-    whole = share * numbers["gain 1"] + (1 - share) * numbers["gain 0"]
+    fraction = labels.mean()
+    whole = fraction * numbers["gain 1"] + (1 - fraction) * numbers["gain 0"]
     assert whole == pytest.approx(numbers["realised"])
 
 
@@ -50,24 +50,24 @@ def test_nothing_released_is_nothing_gained(tmp_path):
     frame = some_rows()
     labels = frame["bought"].to_numpy(np.uint8)
     plan = report.AuditPlan(mechanisms=[str(path)], utility="none")
-    (one,) = report.expose(labels, known_estimates(frame["eta"], labels), plan)
-    assert (one.plug_in.value, one.realised.value, one.percentile.value) == (0, 0, 0)
-    assert one.realised.low < 0 < one.realised.high
+    (exposure,) = report.expose(labels, known_estimates(frame["eta"], labels), plan)
+    assert (exposure.plug_in.value, exposure.realised.value, exposure.percentile.value) == (0, 0, 0)
+    assert exposure.realised.low < 0 < exposure.realised.high
 
 
 def test_labels_without_doubt_leave_nothing_to_gain():
     labels = np.tile([0, 1], 200).astype(np.uint8)
     plan = report.AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
-    for one in report.expose(labels, known_estimates(labels, labels), plan):
-        assert one.realised.value == one.plug_in.value == 0
-        assert math.isfinite(one.realised.high)
+    for exposure in report.expose(labels, known_estimates(labels, labels), plan):
+        assert exposure.realised.value == exposure.plug_in.value == 0
+        assert math.isfinite(exposure.realised.high)
 
 
 def test_an_estimate_that_the_labels_contradict_is_noticed():
     labels = np.random.default_rng(0).integers(0, 2, 3000).astype(np.uint8)
     plan = report.AuditPlan(mechanisms=["rr"], epsilons=[3.0], utility="none")
-    (one,) = report.expose(labels, known_estimates(np.full(3000, 0.9), labels), plan)
-    assert one.contradicted
+    (exposure,) = report.expose(labels, known_estimates(np.full(3000, 0.9), labels), plan)
+    assert exposure.contradicted
     assert known_estimates(np.full(3000, 0.9), labels).calibration.fails
 
 
@@ -108,7 +108,7 @@ def test_the_most_exposed_are_not_those_with_lucky_bags():
     ]
     names = [{row["id"] for row in rows} for rows in lists]
     assert len(names[0] & names[1]) >= 7
-    # The value of the first is its mean over bag-mates, found here by brute force.
+    # The value of the first is its mean over random bags, by brute force.
     row = int(lists[0][0]["id"])
     bags = rng.choice(etas[0], (20_000, 8))
     bags[:, 0] = etas[0][row]
@@ -131,7 +131,7 @@ def test_unequal_bags_are_attacked_size_by_size():
     attacked, rows, lengths = scenarios.attack_unequal(
         bags, labels.astype(np.int64), eta, setting, rng
     )
-    promised = sum(one.sums[:, 0].sum() for one in attacked) / bags.size
+    expected = sum(part.sums[:, 0].sum() for part in attacked) / bags.size
     assert sorted(rows) == list(range(bags.size)) and lengths.sum() == bags.size
     by_hand = sum(
         la.additive_advantage(
@@ -139,7 +139,7 @@ def test_unequal_bags_are_attacked_size_by_size():
         ).sum()
         for bag in range(30)
     )
-    assert promised == pytest.approx(by_hand / bags.size)
+    assert expected == pytest.approx(by_hand / bags.size)
 
 
 def test_bags_of_like_people_and_of_one_record_show():
@@ -163,11 +163,11 @@ def test_knowing_more_helps_up_to_the_guarantee():
     plan = report.AuditPlan(mechanisms=["llp", "geometric"], bag_sizes=[4], epsilons=[1.0])
     for setting in plan.settings:
         rows = report.knowing_more(held, setting, plan)
-        mates = {row.known: row.advantage.value for row in rows if row.times == 1}
-        assert list(mates) == [0, 1, 2, 3] and mates[3] > mates[0]
+        members = {row.known: row.advantage.value for row in rows if row.times == 1}
+        assert list(members) == [0, 1, 2, 3] and members[3] > members[0]
         again = {row.times: row for row in rows if row.times > 1}
         assert again[5].epsilon == 5 * setting.mechanism.epsilon
-        assert again[5].advantage.value >= mates[0] - 1e-9
+        assert again[5].advantage.value >= members[0] - 1e-9
 
 
 def test_knowing_more_looks_at_every_refit():
@@ -181,7 +181,7 @@ def test_knowing_more_looks_at_every_refit():
 
 
 def test_dispersion_does_not_rest_on_bags_that_are_all_but_certain():
-    """One surprise where eta is tiny would own a mean of the bags' own shares."""
+    """One unexpected label where eta is tiny would dominate a mean of the bags' own ratios."""
     rng = np.random.default_rng(2)
     bags = np.repeat(np.arange(300), 5)
     eta = np.where(bags < 150, 1e-6, 0.5)
@@ -220,15 +220,15 @@ def test_settings_are_judged_on_the_tables_own_bags():
     plan = report.AuditPlan(mechanisms=["rr", "llp", "geometric"], epsilons=[0.1, 4.0])
     held = known_estimates(eta, labels)
     own_bags = report.compare_bags(alone, labels, held, plan)
-    assert [one.title for one in own_bags] == [
+    assert [pair.title for pair in own_bags] == [
         "LLP", "LLP+Geom (epsilon 0.1)", "LLP+Geom (epsilon 4)",
     ]  # fmt: skip
-    # A bag of one is an open book, and a third of the records are in one.
+    # A bag of pair is an open book, and a third of the records are in pair.
     assert own_bags[0].own.revealed.value > 0.33
     assert math.isinf(own_bags[0].own.percentile.value)
     assert own_bags[2].own.percentile.value <= 4
-    words = [report.decide(one.own, report.Target(), GOOD).word for one in own_bags]
-    assert words == ["misses", "meets", "misses"]
+    answers = [report.decide(pair.own, report.Target(), GOOD).word for pair in own_bags]
+    assert answers == ["misses", "meets", "misses"]
 
 
 def test_own_and_random_bags_agree_where_the_own_are_random():
@@ -236,11 +236,11 @@ def test_own_and_random_bags_agree_where_the_own_are_random():
     eta, labels = frame["eta"].to_numpy(), frame["bought"].to_numpy(np.uint8)
     plan = report.AuditPlan(mechanisms=["geometric"], epsilons=[2.0])
     bags = np.arange(3000) // 6
-    (one,) = report.compare_bags(bags, labels, known_estimates(eta, labels, 5), plan)
-    error = math.hypot(one.own.realised.standard_error, one.random.realised.standard_error)
-    # Four standard errors: one false alarm in ten thousand seeds.
-    assert abs(one.own.realised.value - one.random.realised.value) < 4 * error
-    assert one.random.realised.standard_error < 2 * one.own.realised.standard_error
+    (pair,) = report.compare_bags(bags, labels, known_estimates(eta, labels, 5), plan)
+    error = math.hypot(pair.own.realised.standard_error, pair.random.realised.standard_error)
+    # Four standard errors: pair false alarm in ten thousand seeds.
+    assert abs(pair.own.realised.value - pair.random.realised.value) < 4 * error
+    assert pair.random.realised.standard_error < 2 * pair.own.realised.standard_error
 
 
 # Decisions and advice
@@ -250,11 +250,13 @@ def test_own_and_random_bags_agree_where_the_own_are_random():
 def test_no_guarantee_settles_an_advantage_where_labels_move_together(kind, value):
     (setting,) = report.AuditPlan(mechanisms=["geometric"], bag_sizes=[10], epsilons=[0.2]).settings
     target = report.Target(kind, value)
-    one = exposed(setting, 0.04, 0.3)
-    assert report.decide(one, target, GOOD).why == words.BY_GUARANTEE
+    exposure = exposed(setting, 0.04, 0.3)
+    assert report.decide(exposure, target, GOOD).why == words.BY_GUARANTEE
     for calibration in (GOOD, BAD):
-        assert report.decide(one, target, calibration, together=True).word == "cannot tell"
-    assert report.decide(one, report.Target("epsilon", 0.2), GOOD, together=True).word == "meets"
+        assert report.decide(exposure, target, calibration, together=True).word == "cannot tell"
+    assert (
+        report.decide(exposure, report.Target("epsilon", 0.2), GOOD, together=True).word == "meets"
+    )
 
 
 def test_ten_twins_give_away_more_than_epsilon_allows_strangers():
@@ -306,9 +308,11 @@ def test_a_multiplicative_target_names_its_level():
 def test_advice_abstains_and_says_why():
     decisions = [report.decide(exposed(LLP, 0.04, 0.06), report.Target(), GOOD)]
     costs = [Utility(None, 1.0, None, None), Utility(LLP, 0.12, None, None)]
-    (one,) = report.advise(decisions, costs)
-    assert one.decision is None and "no recommendation" in one.text and "holds it" in one.text
-    assert "recommends none" in report.summary([one], decisions, report.Target())
+    (advice,) = report.advise(decisions, costs)
+    assert (
+        advice.decision is None and "no recommendation" in advice.text and "holds it" in advice.text
+    )
+    assert "recommends none" in report.summary([advice], decisions, report.Target())
 
 
 @pytest.mark.parametrize(
@@ -323,8 +327,8 @@ def test_advice_abstains_and_says_why():
 )
 def test_where_all_miss_the_hint_fits_what_was_tried(names, target, hint):
     settings = report.AuditPlan(mechanisms=names, bag_sizes=[8], epsilons=[4.0]).settings
-    decisions = [report.decide(exposed(one, 0.3, 0.4), target, GOOD) for one in settings]
-    assert {one.word for one in decisions} == {"misses"}
+    decisions = [report.decide(exposed(setting, 0.3, 0.4), target, GOOD) for setting in settings]
+    assert {decision.word for decision in decisions} == {"misses"}
     assert report.summary([], decisions, target).endswith(hint)
 
 
@@ -332,8 +336,11 @@ def test_a_single_miss_is_in_the_singular():
     ends = [(0.04, 0.06), (0.3, 0.4)]
     settings = report.AuditPlan(mechanisms=["llp"], bag_sizes=[2, 8]).settings
     pairs = zip(settings, ends, strict=True)
-    decisions = [report.decide(exposed(one, *two), report.Target(), GOOD) for one, two in pairs]
-    costs = [Utility(one, None, None, None) for one in (None, *settings)]
+    decisions = [
+        report.decide(exposed(setting, *interval), report.Target(), GOOD)
+        for setting, interval in pairs
+    ]
+    costs = [Utility(setting, None, None, None) for setting in (None, *settings)]
     assert "; 1 misses it." in report.advise(decisions, costs)[0].text
 
 
@@ -366,7 +373,9 @@ def test_the_page_shows_no_end_that_cannot_be():
 def advised(names, cost, **plan):
     """Settings that all meet the target, with a cost for each."""
     settings = report.AuditPlan(mechanisms=names, **plan).settings
-    decisions = [report.decide(exposed(one, 0.01, 0.02), report.Target(), GOOD) for one in settings]
+    decisions = [
+        report.decide(exposed(setting, 0.01, 0.02), report.Target(), GOOD) for setting in settings
+    ]
     costs = [Utility(None, 1.0, None, None), *map(cost, settings)]
     advices = report.advise(decisions, costs)
     return report.summary(advices, decisions, report.Target())
@@ -380,7 +389,7 @@ def test_without_a_model_close_costs_are_not_told_apart():
     worth = {"RR": 0.2, "LLP": 0.19, "LLP+Geom": 0.1}
     text = advised(
         ["rr", "llp", "geometric"],
-        lambda one: Utility(one, worth[one.kind.name], None, None),
+        lambda setting: Utility(setting, worth[setting.kind.name], None, None),
         bag_sizes=[5], epsilons=[1.0],
     )  # fmt: skip
     assert "RR (epsilon 1) and LLP (bags of 5) meet it at about the same cost" in text
@@ -391,10 +400,10 @@ def test_without_a_model_close_costs_are_not_told_apart():
 def test_a_cost_that_was_not_measured_is_not_forgotten():
     areas = {"RR": interval(0.70, 0.01), "LLP": interval(0.69, 0.01)}
 
-    def cost(one):
-        area = areas.get(one.kind.name)
+    def cost(setting):
+        area = areas.get(setting.kind.name)
         loss = area and interval(0.75 - area.value, 0.01)
-        return Utility(one, 0.1 if area else None, area, loss)
+        return Utility(setting, 0.1 if area else None, area, loss)
 
     text = advised(["rr", "llp", "geometric"], cost, bag_sizes=[5], epsilons=[1.0])
     assert "cannot tell their costs apart" in text
@@ -402,8 +411,8 @@ def test_a_cost_that_was_not_measured_is_not_forgotten():
 
 
 def test_equal_guarantees_are_called_equal():
-    def cost(one):
-        return Utility(one, 0.1, interval(0.7, 0.01), interval(0.05, 0.01))
+    def cost(setting):
+        return Utility(setting, 0.1, interval(0.7, 0.01), interval(0.05, 0.01))
 
     text = advised(["rr", "geometric", "laplace"], cost, bag_sizes=[5], epsilons=[1.0])
     assert "Their guarantee is the same." in text

@@ -38,13 +38,16 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
     for text in (html, json.dumps(numbers)):
         assert SECRET not in text
     assert_self_contained(html)
-    assert [one["setting"] for one in numbers["settings"]] == ["RR (epsilon 1)", "LLP (bags of 4)"]
-    for one in numbers["settings"]:
-        assert f"{one['realised']['value']:.4f}".lstrip("-") in html
+    assert [setting["setting"] for setting in numbers["settings"]] == [
+        "RR (epsilon 1)",
+        "LLP (bags of 4)",
+    ]
+    for setting in numbers["settings"]:
+        assert f"{setting['realised']['value']:.4f}".lstrip("-") in html
     assert numbers["settings"][1]["epsilon"] == "inf"
-    for one in numbers["advice"]:
-        assert {"setting", "verdict", "why", "own_bags"} <= set(one)
-        assert one["verdict"] in (None, "meets")
+    for advice in numbers["advice"]:
+        assert {"setting", "verdict", "why", "own_bags"} <= set(advice)
+        assert advice["verdict"] in (None, "meets")
     assert "releases looked ahead to" in html and "level of |I|" in html
     assert (numbers["data"]["label"], numbers["data"]["positive_value"]) == ("bought", "1")
     assert "<em>bought</em>" in html

@@ -9,6 +9,7 @@ from audit_cases import GOOD, MAJORITY, exposed, known_estimates, run, some_rows
 import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
+from labelaudit.report import attack
 from labelaudit.report.page import environment
 
 
@@ -21,7 +22,7 @@ def test_a_class_in_a_file_is_a_mechanism(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY)
     plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0])
-    assert [one.title for one in plan.settings] == [
+    assert [setting.title for setting in plan.settings] == [
         "Majority (bags of 1, epsilon 1)",
         "Majority (bags of 3, epsilon 1)",
     ]
@@ -102,10 +103,10 @@ def test_a_declared_epsilon_is_no_guarantee(tmp_path):
     path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
     (setting,) = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[0.1]).settings
     assert not setting.checked
-    one = exposed(setting, 0.2, 0.3)
-    decision = report.decide(one, report.Target("epsilon", 1.0), GOOD)
+    exposure = exposed(setting, 0.2, 0.3)
+    decision = report.decide(exposure, report.Target("epsilon", 1.0), GOOD)
     assert (decision.word, decision.why) == ("cannot tell", "its epsilon is declared, not checked")
-    assert report.decide(one, report.Target("additive", 0.1), GOOD).word == "misses"
+    assert report.decide(exposure, report.Target("additive", 0.1), GOOD).word == "misses"
     cells = environment().get_template("cells.html.j2").module
     assert "declared, not checked" in cells.epsilon(0.1, checked=False)
 
@@ -118,8 +119,8 @@ def test_a_class_need_not_be_hashable(tmp_path):
         mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0], utility="none"
     )
     labels = frame["bought"].to_numpy(np.uint8)
-    found = report.expose(labels, known_estimates(frame["eta"], labels), plan)
-    assert [one.setting.mechanism.bag_size for one in found] == [1, 3]
+    exposures = report.expose(labels, known_estimates(frame["eta"], labels), plan)
+    assert [exposure.setting.mechanism.bag_size for exposure in exposures] == [1, 3]
 
 
 def test_without_a_channel_the_promise_is_sampled(tmp_path):
@@ -127,14 +128,27 @@ def test_without_a_channel_the_promise_is_sampled(tmp_path):
     path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
     frame = some_rows(3000)
     plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[2.0], utility="none")
-    (one,) = report.expose(
+    (exposure,) = report.expose(
         frame["bought"].to_numpy(np.uint8), known_estimates(frame["eta"], frame["bought"]), plan
     )
-    assert one.method == "by sampled releases"
+    assert exposure.method == "by sampled releases"
     channel = plan.settings[0].mechanism._law()
     eta = frame["eta"].to_numpy()[: 3000 // 3 * 3].reshape(-1, 3)
     exact = la.additive_advantage(eta, channel).mean()
-    assert one.plug_in.value == pytest.approx(exact, abs=4 * one.plug_in.standard_error)
+    assert exposure.plug_in.value == pytest.approx(exact, abs=4 * exposure.plug_in.standard_error)
+
+
+def test_an_error_of_the_exact_path_is_not_hidden_by_sampling(monkeypatch):
+    """Only a mechanism without a channel is sampled."""
+
+    def fail(eta, mechanism):
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(attack, "additive_advantage", fail)
+    with pytest.raises(ValueError, match="a fault"):
+        attack.plug_in_advantage(
+            np.full((4, 1), 0.5), la.RandomizedResponse(1.0), np.random.default_rng(0)
+        )
 
 
 @pytest.mark.parametrize(
@@ -259,7 +273,7 @@ def test_every_release_sees_the_same_type_of_label(csv, tmp_path):
     assert run(csv, *arguments, "--refits", 2, "--mechanisms", path, "--output", page) == 0
     # It can be made for any bag size, so it is tried on the table's bags as well.
     numbers = json.loads(page.with_suffix(".json").read_text())
-    assert [one["given"]["setting"] for one in numbers["given_bags"]] == ["Majority (epsilon 1)"]
+    assert [pair["given"]["setting"] for pair in numbers["given_bags"]] == ["Majority (epsilon 1)"]
     assert numbers["given_bags"][0]["given"]["verdict"] in ("meets", "misses", "cannot tell")
     assert "In the table's own bags" in numbers["summary"]
     assert "revealed" in page.read_text()
@@ -276,7 +290,7 @@ def test_a_mechanism_that_fails_under_way_is_one_line(csv, tmp_path, capsys):
 def test_mechanisms_of_one_name_are_told_apart(tmp_path, csv):
     paths = [written(tmp_path / folder, RESPONSE, "mine.py") for folder in ("one", "two")]
     plan = report.AuditPlan(mechanisms=paths, utility="none")
-    assert [one.title for one in plan.settings] == paths
+    assert [setting.title for setting in plan.settings] == paths
     data = read_table(csv, label="bought", prior="eta")
     audit = report.audit(data, plan)
     assert list(audit.exposed) == paths
@@ -287,7 +301,7 @@ def test_mechanisms_of_one_name_are_told_apart(tmp_path, csv):
 def test_files_of_one_stem_are_modules_of_their_own(tmp_path):
     other = RESPONSE.replace("1.0", "2.0")
     paths = [written(tmp_path / "one", RESPONSE), written(tmp_path / "two", other)]
-    kinds = [type(one.mechanism) for one in report.AuditPlan(mechanisms=paths).settings]
+    kinds = [type(setting.mechanism) for setting in report.AuditPlan(mechanisms=paths).settings]
     assert [kind.epsilon for kind in kinds] == [1.0, 2.0]
     assert kinds[0].__module__ != kinds[1].__module__
 

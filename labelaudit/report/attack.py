@@ -111,9 +111,9 @@ def expose(
     """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
 
     >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates, calibration_of
-    >>> labels, etas = np.tile([0, 1], 50), (np.full(100, 0.5),) * 2
-    >>> estimates = EtaEstimates(etas, False, calibration_of(etas, labels))
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> labels = np.tile([0, 1], 50)
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
     >>> exposure.title, round(exposure.plug_in.value, 4), exposure.contradicted
     ('RR (epsilon 1)', 0.2311, False)

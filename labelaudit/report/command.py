@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import time
@@ -40,32 +41,31 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--id", metavar="COLUMN", help="names of the records (default: row numbers)"
     )
+    # Defaults are those of `AuditPlan`.
     parser.add_argument(
-        "--mechanisms", nargs="+", metavar="NAME", default=["rr", "llp", "geometric", "laplace"],
+        "--mechanisms", nargs="+", metavar="NAME",
         help="of rr, llp, geometric, laplace; FILE.py[:CLASS] or CHANNEL.csv for your own",
     )  # fmt: skip
-    parser.add_argument("--bag-sizes", nargs="+", type=int, metavar="K", default=[2, 8, 32])
+    parser.add_argument("--bag-sizes", nargs="+", type=int, metavar="K", help="default: 2 8 32")
     parser.add_argument(
-        "--epsilons", nargs="+", type=float, metavar="EPSILON", default=[0.5, 1.0, 2.0, 4.0]
+        "--epsilons", nargs="+", type=float, metavar="EPSILON", help="default: 0.5 1 2 4"
     )
     parser.add_argument(
-        "--target", default="additive=0.05", metavar="KIND=VALUE",
+        "--target", metavar="KIND=VALUE",
         help="additive=0.05 (default), multiplicative=1 or epsilon=1",
     )  # fmt: skip
-    parser.add_argument(
-        "--level", type=float, default=0.98, help="level of the multiplicative percentile"
-    )
+    parser.add_argument("--level", type=float, help="level of the multiplicative percentile")
     parser.add_argument("--utility", metavar="MODEL", help="none, logistic (default) or network")
     parser.add_argument(
-        "--repeats", nargs="+", type=int, metavar="R", default=[1, 2, 5],
+        "--repeats", nargs="+", type=int, metavar="R",
         help="numbers of releases to look ahead to (default: 1 2 5)",
     )  # fmt: skip
     parser.add_argument(
-        "--known", nargs="+", type=int, metavar="J", default=[],
+        "--known", nargs="+", type=int, metavar="J",
         help="numbers of other members known to an attacker (default: none, one, half, all)",
     )  # fmt: skip
-    parser.add_argument("--refits", type=int, default=3, metavar="N", help="times eta is estimated")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--refits", type=int, metavar="N", help="times eta is estimated")
+    parser.add_argument("--seed", type=int)
     parser.add_argument(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
@@ -90,18 +90,13 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     progress = _progress()
     try:
-        plan = AuditPlan(
-            mechanisms=arguments.mechanisms,
-            bag_sizes=arguments.bag_sizes,
-            epsilons=arguments.epsilons,
-            target=Target.parse(arguments.target),
-            level=arguments.level,
-            utility=arguments.utility or ("none" if arguments.prior else "logistic"),
-            refits=arguments.refits,
-            repeats=arguments.repeats,
-            known=arguments.known,
-            seed=arguments.seed,
-        )
+        names = [field.name for field in dataclasses.fields(AuditPlan)]
+        chosen = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+        if arguments.target is not None:
+            chosen["target"] = Target.parse(arguments.target)
+        if arguments.prior:
+            chosen.setdefault("utility", "none")
+        plan = AuditPlan(**chosen)
         progress(f"reading {arguments.file}")
         table = read_table(
             arguments.file,

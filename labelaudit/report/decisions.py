@@ -72,9 +72,9 @@ def decide(
 
     >>> import numpy as np
     >>> from labelaudit.report import AuditPlan, expose
-    >>> from labelaudit.report.eta import EtaEstimates, calibration_of
-    >>> labels, etas = np.tile([0, 1], 50), (np.full(100, 0.5),) * 2
-    >>> estimates = EtaEstimates(etas, False, calibration_of(etas, labels))
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> labels = np.tile([0, 1], 50)
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
     >>> decision = decide(exposure, Target("additive", 0.05), estimates.calibration)
     >>> decision.word, decision.why
@@ -160,9 +160,9 @@ def advise(
 
     >>> import numpy as np
     >>> from labelaudit.report import AuditPlan, expose
-    >>> from labelaudit.report.eta import EtaEstimates, calibration_of
-    >>> labels, etas = np.tile([0, 1], 50), (np.full(100, 0.5),) * 2
-    >>> estimates = EtaEstimates(etas, False, calibration_of(etas, labels))
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> labels = np.tile([0, 1], 50)
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> exposures = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0, 2.0]))
     >>> target = Target("epsilon", 1.0)
     >>> decisions = [decide(each, target, estimates.calibration) for each in exposures]

@@ -66,6 +66,14 @@ class EtaEstimates:
     refitted: bool
     calibration: Calibration
 
+    @classmethod
+    def ready_made(
+        cls, prior: Floats, labels: NDArray[np.integer], refits: int = 2
+    ) -> EtaEstimates:
+        """A prior that needs no estimate."""
+        etas = (prior,) * refits
+        return cls(etas, False, calibration_of(etas, labels))
+
     @property
     def mean(self) -> Floats:
         """The mean over the refits, for figures."""
@@ -88,8 +96,7 @@ def estimate_eta(
     [0.0, 0.0, 1.0, 1.0]
     """
     if table.prior is not None:
-        etas = (table.prior,) * refits
-        return EtaEstimates(etas, False, calibration_of(etas, table.labels))
+        return EtaEstimates.ready_made(table.prior, table.labels, refits)
     from labelaudit.learning.eta import cross_fit
     from labelaudit.learning.learners import Boosting
 
@@ -134,7 +141,7 @@ def at_stake(etas: Sequence[Floats], labels: NDArray[np.integer]) -> float:
     return float(max(expected, realised))
 
 
-def overconfidence(eta: Floats, labels: NDArray[np.uint8]) -> float:
+def overconfidence(eta: Floats, labels: NDArray[np.integer]) -> float:
     """The mean distance by which eta lies too far from 1/2, weighted by its own distance.
 
     >>> overconfidence(np.full(10, 0.9), np.repeat([0, 1], [2, 8]).astype(np.uint8)).__round__(12)
@@ -146,7 +153,7 @@ def overconfidence(eta: Floats, labels: NDArray[np.uint8]) -> float:
 
 
 def calibration_of(
-    etas: tuple[Floats, ...], labels: NDArray[np.uint8], *, scaled: bool = False
+    etas: tuple[Floats, ...], labels: NDArray[np.integer], *, scaled: bool = False
 ) -> Calibration:
     """Averages over the refits, and the reliability diagram of the first.
 

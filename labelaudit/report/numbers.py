@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from importlib import metadata
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,63 +21,50 @@ if TYPE_CHECKING:
     import pandas
 
 
+# The columns of each table, and the attributes of a row that hold them.
+COLUMNS = {
+    "attack": {
+        "setting": "exposure.title", "plug-in": "exposure.plug_in.value",
+        "realised": "exposure.realised.value", "low": "exposure.realised.low",
+        "high": "exposure.realised.high", "differ": "exposure.contradicted",
+        "|I|": "exposure.percentile.value", "|I| low": "exposure.percentile.low",
+        "|I| high": "exposure.percentile.high", "target": "word",
+    },
+    "by_label": {
+        "label": "label", "gain": "gain.value", "error": "gain.standard_error",
+        "sure before": "sure_before.value", "sure after": "sure_after.value",
+    },
+    "knowing": {
+        "setting": "setting.title", "members known": "known", "releases": "times",
+        "epsilon": "epsilon", "advantage": "advantage.value", "method": "method",
+    },
+    "utility": {
+        "setting": "title", "worth": "worth", "AUC": "auc.value", "AUC low": "auc.low",
+        "AUC high": "auc.high", "lost": "loss.value", "error": "loss.standard_error",
+    },
+}  # fmt: skip
+
+
 def tables(report: Report) -> dict[str, pandas.DataFrame]:
     """The tables behind the report's figures and sections, by name."""
     import pandas
 
-    def frame(columns: str, rows: list[tuple[Any, ...]]) -> pandas.DataFrame:
-        names = columns.split(", ")
-        return pandas.DataFrame(rows, columns=names).set_index(names[0])
+    def frame(name: str, rows: Sequence[Any]) -> pandas.DataFrame:
+        columns = {title: attrgetter(path) for title, path in COLUMNS[name].items()}
+        return pandas.DataFrame({title: list(map(get, rows)) for title, get in columns.items()})
 
     exposures = [decision.exposure for decision in report.decisions]
+    by_label = frame("by_label", [part for each in exposures for part in each.by_label])
+    by_label.insert(0, "setting", [each.title for each in exposures for _ in each.by_label])
+    trained = [utility for utility in report.utilities if utility.auc]
     edges = np.linspace(0, 1, len(report.histogram) + 1)
     calibration = report.estimates.calibration
     names = ("predicted", "observed", "standard_error", "count")
     return {
-        "attack": frame(
-            "setting, plug-in, realised, low, high, differ, |I|, |I| low, |I| high, target",
-            [
-                (
-                    *(each.title, each.plug_in.value, each.realised.value, each.realised.low),
-                    *(each.realised.high, each.contradicted, each.percentile.value),
-                    *(each.percentile.low, each.percentile.high, decision.word),
-                )
-                for decision in report.decisions
-                for each in [decision.exposure]
-            ],
-        ),
-        "by_label": frame(
-            "setting, label, gain, error, sure before, sure after",
-            [
-                (
-                    *(exposure.title, part.label, part.gain.value, part.gain.standard_error),
-                    *(part.sure_before.value, part.sure_after.value),
-                )
-                for exposure in exposures
-                for part in exposure.by_label
-            ],
-        ),
-        "knowing": frame(
-            "setting, members known, releases, epsilon, advantage, method",
-            [
-                (
-                    *(case.setting.title, case.known, case.times, case.epsilon),
-                    *(case.advantage.value, case.method),
-                )
-                for case in report.knowing
-            ],
-        ),
-        "utility": frame(
-            "setting, worth, AUC, AUC low, AUC high, lost, error",
-            [
-                (
-                    *(utility.title, utility.worth, utility.auc.value, utility.auc.low),
-                    *(utility.auc.high, utility.loss.value, utility.loss.standard_error),
-                )
-                for utility in report.utilities
-                if utility.auc and utility.loss
-            ],
-        ),
+        "attack": frame("attack", report.decisions).set_index("setting"),
+        "by_label": by_label.set_index("setting"),
+        "knowing": frame("knowing", report.knowing).set_index("setting"),
+        "utility": frame("utility", trained).set_index("setting"),
         "calibration": pandas.DataFrame({name: getattr(calibration, name) for name in names}),
         "histogram": pandas.DataFrame(
             {"from": edges[:-1], "to": edges[1:], "records": report.histogram}

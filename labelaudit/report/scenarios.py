@@ -58,9 +58,8 @@ def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> 
     """From no other member known to all of them; from one release to several; in every refit.
 
     >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates, calibration_of
-    >>> etas = (np.full(100, 0.5),) * 2
-    >>> estimates = EtaEstimates(etas, False, calibration_of(etas, np.tile([0, 1], 50)))
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), np.tile([0, 1], 50))
     >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2], repeats=[1])
     >>> cases = knowing_more(estimates, plan.settings[0], plan)
     >>> [(case.known, case.advantage.value) for case in cases]
@@ -198,10 +197,9 @@ def compare_bags(
     """Each mechanism that takes bags of any size, on the table's bags and on random ones.
 
     >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates, calibration_of
+    >>> from labelaudit.report.eta import EtaEstimates
     >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
-    >>> etas = (np.full(100, 0.5),) * 2
-    >>> estimates = EtaEstimates(etas, False, calibration_of(etas, labels))
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2])
     >>> [comparison] = compare_bags(bags, labels, estimates, plan)
     >>> comparison.own.realised.value, comparison.random.realised.value < 0.4

@@ -9,10 +9,17 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from labelaudit.report.eta import (
+    LEAST_MARGIN,
+    LEAST_OVERCONFIDENCE,
+    MOST_RATIO,
+    NOISE_FACTOR,
+    EtaEstimates,
+)
+
 if TYPE_CHECKING:
     from labelaudit.datasets import Table
     from labelaudit.report.decisions import Advice, Decision
-    from labelaudit.report.eta import EtaEstimates
     from labelaudit.report.intervals import Interval
     from labelaudit.report.plan import Target
     from labelaudit.report.scenarios import BagFacts, KnowingMore
@@ -249,9 +256,8 @@ def calibration_ratio_sentence(estimates: EtaEstimates) -> str:
     """Spiegelhalter's ratio of a ready-made eta, and why it is not computed for another.
 
     >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates, calibration_of
-    >>> etas, labels = (np.full(100, 0.75),), np.tile([0, 1], 50).astype(np.uint8)
-    >>> calibration_ratio_sentence(EtaEstimates(etas, False, calibration_of(etas, labels)))
+    >>> labels = np.tile([0, 1], 50)
+    >>> calibration_ratio_sentence(EtaEstimates.ready_made(np.full(100, 0.75), labels))
     "Spiegelhalter's ratio is 5.8, and eta lies 0.2500 too far from 1/2 on average."
     """
     if estimates.refitted:
@@ -272,8 +278,6 @@ def calibration_test_sentence(refitted: bool) -> str:
     >>> calibration_test_sentence(refitted=True)
     'an error of at most 2 times that of a calibrated eta, or no more than 0.01 above it.'
     """
-    from labelaudit.report.eta import LEAST_MARGIN, LEAST_OVERCONFIDENCE, MOST_RATIO, NOISE_FACTOR
-
     error = (
         f"an error of at most {NOISE_FACTOR:g} times that of a calibrated eta, or no more than"
         f" {LEAST_MARGIN:g} above it"
