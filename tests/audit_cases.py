@@ -1,12 +1,12 @@
-"""Tables, beliefs, exposures and a mechanism for the tests of the audit."""
+"""Tables, estimates of eta, exposures and a mechanism for the tests of the audit."""
 
 import numpy as np
 import pandas as pd
 
 from labelaudit import report
 from labelaudit.cli import main
-from labelaudit.report import exposure
-from labelaudit.report.beliefs import Beliefs, calibration_of
+from labelaudit.report.attack import Exposure
+from labelaudit.report.eta import EtaEstimates
 from labelaudit.report.intervals import Interval
 
 SECRET = "zebra-crossing-77"
@@ -32,21 +32,21 @@ def write_shop(folder):
     return path
 
 
-def known_beliefs(eta, labels, refits=2):
-    etas = (np.asarray(eta, dtype=float),) * refits
-    return Beliefs(etas, False, calibration_of(etas, np.asarray(labels, dtype=np.uint8)))
+def known_estimates(eta, labels, refits=2):
+    labels = np.asarray(labels, dtype=np.uint8)
+    return EtaEstimates.ready_made(np.asarray(eta, dtype=float), labels, refits)
 
 
 def exposed(setting, low, high, difference=0.0):
     middle = Interval((low + high) / 2, (high - low) / 4, low, high)
     gap = Interval(difference, 0.01, difference - 0.02, difference + 0.02)
-    return exposure.Exposure(setting, middle, middle, gap, middle, middle, (), "exact")
+    return Exposure(setting, middle, middle, gap, middle, middle, (), "exact")
 
 
-GOOD = known_beliefs(some_rows(3000)["eta"], some_rows(3000)["bought"]).calibration
-BAD = known_beliefs(np.full(600, 0.9), some_rows()["bought"]).calibration
+GOOD = known_estimates(some_rows(3000)["eta"], some_rows(3000)["bought"]).calibration
+BAD = known_estimates(np.full(600, 0.9), some_rows()["bought"]).calibration
 RR, LLP = (
-    report.Plan(mechanisms=[name], bag_sizes=[8], epsilons=[2.0]).settings[0]
+    report.AuditPlan(mechanisms=[name], bag_sizes=[8], epsilons=[2.0]).settings[0]
     for name in ("rr", "llp")
 )
 

@@ -1,27 +1,20 @@
-"""The audit of a table: the attack, bags that are not random, verdicts and advice."""
+"""The audit of a table: the attack, bags that are not random, decisions and advice."""
 
 import math
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from audit_cases import BAD, GOOD, LLP, RR, exposed, known_beliefs, some_rows
+from audit_cases import BAD, GOOD, LLP, RR, exposed, known_estimates, some_rows
 
 import labelaudit as la
 from labelaudit import report
 from labelaudit.learning.calibration import compare
-from labelaudit.report import (
-    advice,
-    beliefs,
-    exposure,
-    html,
-    recommendation,
-    scenarios,
-    sections,
-    utility,
-)
+from labelaudit.report import attack, scenarios, words
+from labelaudit.report.eta import at_stake, calibration_of
 from labelaudit.report.intervals import Interval
+from labelaudit.report.page import environment
+from labelaudit.report.utility import Utility
 
 # The attack
 
@@ -29,25 +22,25 @@ from labelaudit.report.intervals import Interval
 def test_promise_and_reality_agree_with_the_comparison_of_the_package():
     frame = some_rows(4000)
     eta, labels = frame["eta"].to_numpy(), frame["bought"].to_numpy(np.uint8)
-    plan = report.Plan(mechanisms=["geometric"], bag_sizes=[8], epsilons=[1.0], utility="none")
-    (one,) = report.expose(labels, known_beliefs(eta, labels), plan)
-    peer = compare(eta, labels, one.setting.mechanism, rng=np.random.default_rng(1))
-    assert one.plug_in.value == pytest.approx(peer.plug_in.value, abs=0.003)
-    gap = math.hypot(one.realised.standard_error, peer.realised.standard_error)
-    assert abs(one.realised.value - peer.realised.value) < 4 * gap
-    assert not one.contradicted
+    plan = report.AuditPlan(mechanisms=["geometric"], bag_sizes=[8], epsilons=[1.0], utility="none")
+    (exposure,) = report.expose(labels, known_estimates(eta, labels), plan)
+    peer = compare(eta, labels, exposure.setting.mechanism, rng=np.random.default_rng(1))
+    assert exposure.plug_in.value == pytest.approx(peer.plug_in.value, abs=0.003)
+    gap = math.hypot(exposure.realised.standard_error, peer.realised.standard_error)
+    assert abs(exposure.realised.value - peer.realised.value) < 4 * gap
+    assert not exposure.contradicted
 
 
 def test_parts_by_label_add_up_to_the_whole():
     frame = some_rows(800)
     labels = frame["bought"].to_numpy(np.int64)[:, None]
-    attacked = exposure.attack(
+    attacked = attack.attack(
         frame[["eta"]].to_numpy(), labels, la.RandomizedResponse(2.0), np.random.default_rng(0)
     )
     ratios = attacked.sums.sum(axis=0) / attacked.sizes.sum(axis=0)
-    numbers = dict(zip(exposure.NUMBERS, ratios, strict=True))
-    share = labels.mean()
-    whole = share * numbers["gain 1"] + (1 - share) * numbers["gain 0"]
+    numbers = dict(zip(attack.NUMBERS, ratios, strict=True))
+    fraction = labels.mean()
+    whole = fraction * numbers["gain 1"] + (1 - fraction) * numbers["gain 0"]
     assert whole == pytest.approx(numbers["realised"])
 
 
@@ -56,35 +49,35 @@ def test_nothing_released_is_nothing_gained(tmp_path):
     np.savetxt(path, np.tile([0.3, 0.7], (5, 1)), delimiter=",")
     frame = some_rows()
     labels = frame["bought"].to_numpy(np.uint8)
-    plan = report.Plan(mechanisms=[str(path)], utility="none")
-    (one,) = report.expose(labels, known_beliefs(frame["eta"], labels), plan)
-    assert (one.plug_in.value, one.realised.value, one.percentile.value) == (0, 0, 0)
-    assert one.realised.low < 0 < one.realised.high
+    plan = report.AuditPlan(mechanisms=[str(path)], utility="none")
+    (exposure,) = report.expose(labels, known_estimates(frame["eta"], labels), plan)
+    assert (exposure.plug_in.value, exposure.realised.value, exposure.percentile.value) == (0, 0, 0)
+    assert exposure.realised.low < 0 < exposure.realised.high
 
 
 def test_labels_without_doubt_leave_nothing_to_gain():
     labels = np.tile([0, 1], 200).astype(np.uint8)
-    plan = report.Plan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
-    for one in report.expose(labels, known_beliefs(labels, labels), plan):
-        assert one.realised.value == one.plug_in.value == 0
-        assert math.isfinite(one.realised.high)
+    plan = report.AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
+    for exposure in report.expose(labels, known_estimates(labels, labels), plan):
+        assert exposure.realised.value == exposure.plug_in.value == 0
+        assert math.isfinite(exposure.realised.high)
 
 
 def test_an_estimate_that_the_labels_contradict_is_noticed():
     labels = np.random.default_rng(0).integers(0, 2, 3000).astype(np.uint8)
-    plan = report.Plan(mechanisms=["rr"], epsilons=[3.0], utility="none")
-    (one,) = report.expose(labels, known_beliefs(np.full(3000, 0.9), labels), plan)
-    assert one.contradicted
-    assert known_beliefs(np.full(3000, 0.9), labels).calibration.fails
+    plan = report.AuditPlan(mechanisms=["rr"], epsilons=[3.0], utility="none")
+    (exposure,) = report.expose(labels, known_estimates(np.full(3000, 0.9), labels), plan)
+    assert exposure.contradicted
+    assert known_estimates(np.full(3000, 0.9), labels).calibration.fails
 
 
 def test_an_estimate_that_is_too_sure_of_itself_fails():
     rng = np.random.default_rng(0)
     eta = rng.uniform(0.3, 0.7, 40_000)
     labels = (rng.random(40_000) < eta).astype(np.uint8)
-    assert not known_beliefs(eta, labels).calibration.fails
+    assert not known_estimates(eta, labels).calibration.fails
     sure = 1 / (1 + np.exp(-1.12 * np.log(eta / (1 - eta))))
-    calibration = known_beliefs(sure, labels).calibration
+    calibration = known_estimates(sure, labels).calibration
     # The binned error lets it pass, the ratio does not.
     assert calibration.error < calibration.noise + 0.01
     assert calibration.ratio > 3 and calibration.fails
@@ -115,7 +108,7 @@ def test_the_most_exposed_are_not_those_with_lucky_bags():
     ]
     names = [{row["id"] for row in rows} for rows in lists]
     assert len(names[0] & names[1]) >= 7
-    # The value of the first is its mean over bag-mates, found here by brute force.
+    # The value of the first is its mean over random bags, by brute force.
     row = int(lists[0][0]["id"])
     bags = rng.choice(etas[0], (20_000, 8))
     bags[:, 0] = etas[0][row]
@@ -133,12 +126,12 @@ def test_unequal_bags_are_attacked_size_by_size():
     bags = rng.permutation(np.repeat(np.arange(30), rng.integers(1, 9, 30)))
     eta = rng.random(bags.size)
     labels = (rng.random(bags.size) < eta).astype(np.uint8)
-    plan = report.Plan(mechanisms=["llp"])
+    plan = report.AuditPlan(mechanisms=["llp"])
     (setting,) = scenarios.of_any_size(plan.settings, [8])
     attacked, rows, lengths = scenarios.attack_unequal(
         bags, labels.astype(np.int64), eta, setting, rng
     )
-    promised = sum(one.sums[:, 0].sum() for one in attacked) / bags.size
+    expected = sum(part.sums[:, 0].sum() for part in attacked) / bags.size
     assert sorted(rows) == list(range(bags.size)) and lengths.sum() == bags.size
     by_hand = sum(
         la.additive_advantage(
@@ -146,7 +139,7 @@ def test_unequal_bags_are_attacked_size_by_size():
         ).sum()
         for bag in range(30)
     )
-    assert promised == pytest.approx(by_hand / bags.size)
+    assert expected == pytest.approx(by_hand / bags.size)
 
 
 def test_bags_of_like_people_and_of_one_record_show():
@@ -166,21 +159,21 @@ def test_bags_of_like_people_and_of_one_record_show():
 
 def test_knowing_more_helps_up_to_the_guarantee():
     frame = some_rows()
-    held = known_beliefs(frame["eta"], frame["bought"])
-    plan = report.Plan(mechanisms=["llp", "geometric"], bag_sizes=[4], epsilons=[1.0])
+    held = known_estimates(frame["eta"], frame["bought"])
+    plan = report.AuditPlan(mechanisms=["llp", "geometric"], bag_sizes=[4], epsilons=[1.0])
     for setting in plan.settings:
         rows = report.knowing_more(held, setting, plan)
-        mates = {row.known: row.advantage.value for row in rows if row.times == 1}
-        assert list(mates) == [0, 1, 2, 3] and mates[3] > mates[0]
+        members = {row.known: row.advantage.value for row in rows if row.times == 1}
+        assert list(members) == [0, 1, 2, 3] and members[3] > members[0]
         again = {row.times: row for row in rows if row.times > 1}
         assert again[5].epsilon == 5 * setting.mechanism.epsilon
-        assert again[5].advantage.value >= mates[0] - 1e-9
+        assert again[5].advantage.value >= members[0] - 1e-9
 
 
 def test_knowing_more_looks_at_every_refit():
     eta = np.full(600, 0.5)
-    held = replace(known_beliefs(eta, some_rows()["bought"]), etas=(eta, np.full(600, 0.1)))
-    plan = report.Plan(mechanisms=["rr"], epsilons=[1.0], repeats=[1])
+    held = replace(known_estimates(eta, some_rows()["bought"]), etas=(eta, np.full(600, 0.1)))
+    plan = report.AuditPlan(mechanisms=["rr"], epsilons=[1.0], repeats=[1])
     (row,) = report.knowing_more(held, plan.settings[0], plan)
     # At 0.1 the release cannot change the guess: the mean is half of what 1/2 gives.
     assert row.advantage.value == pytest.approx(math.tanh(0.5) / 4)
@@ -188,7 +181,7 @@ def test_knowing_more_looks_at_every_refit():
 
 
 def test_dispersion_does_not_rest_on_bags_that_are_all_but_certain():
-    """One surprise where eta is tiny would own a mean of the bags' own shares."""
+    """One unexpected label where eta is tiny would dominate a mean of the bags' own ratios."""
     rng = np.random.default_rng(2)
     bags = np.repeat(np.arange(300), 5)
     eta = np.where(bags < 150, 1e-6, 0.5)
@@ -200,8 +193,8 @@ def test_dispersion_does_not_rest_on_bags_that_are_all_but_certain():
 
 def test_knowing_more_takes_the_numbers_asked_for():
     frame = some_rows()
-    held = known_beliefs(frame["eta"], frame["bought"])
-    plan = report.Plan(
+    held = known_estimates(frame["eta"], frame["bought"])
+    plan = report.AuditPlan(
         mechanisms=["geometric"], bag_sizes=[4], epsilons=[1.0], known=[2, 99], repeats=[1, 3]
     )
     rows = report.knowing_more(held, plan.settings[0], plan)
@@ -213,8 +206,8 @@ def test_large_bags_are_left_out_where_they_cannot_be_done(name, times):
     """Without noise a second release adds nothing, in bags of any size."""
     rng = np.random.default_rng(0)
     eta = rng.random(400_000)
-    held = known_beliefs(eta, (rng.random(400_000) < eta).astype(np.uint8))
-    plan = report.Plan(mechanisms=[name], bag_sizes=[40_000], epsilons=[1.0])
+    held = known_estimates(eta, (rng.random(400_000) < eta).astype(np.uint8))
+    plan = report.AuditPlan(mechanisms=[name], bag_sizes=[40_000], epsilons=[1.0])
     rows = report.knowing_more(held, plan.settings[0], plan)
     assert [(row.known, row.times) for row in rows] == [(0, time) for time in times]
     assert len({row.advantage.value for row in rows}) == 1
@@ -224,44 +217,46 @@ def test_settings_are_judged_on_the_tables_own_bags():
     frame = some_rows(3000)
     eta, labels = frame["eta"].to_numpy(), frame["bought"].to_numpy(np.uint8)
     alone = np.r_[np.arange(1000), 1000 + np.arange(2000) // 20]
-    plan = report.Plan(mechanisms=["rr", "llp", "geometric"], epsilons=[0.1, 4.0])
-    held = known_beliefs(eta, labels)
-    given = report.given_bags(alone, labels, held, plan)
-    assert [one.title for one in given] == [
+    plan = report.AuditPlan(mechanisms=["rr", "llp", "geometric"], epsilons=[0.1, 4.0])
+    held = known_estimates(eta, labels)
+    own_bags = report.compare_bags(alone, labels, held, plan)
+    assert [pair.title for pair in own_bags] == [
         "LLP", "LLP+Geom (epsilon 0.1)", "LLP+Geom (epsilon 4)",
     ]  # fmt: skip
-    # A bag of one is an open book, and a third of the records are in one.
-    assert given[0].given.revealed.value > 0.33
-    assert math.isinf(given[0].given.percentile.value)
-    assert given[2].given.percentile.value <= 4
-    words = [advice.judge(one.given, report.Target(), GOOD).word for one in given]
-    assert words == ["misses", "meets", "misses"]
+    # A bag of pair is an open book, and a third of the records are in pair.
+    assert own_bags[0].own.revealed.value > 0.33
+    assert math.isinf(own_bags[0].own.percentile.value)
+    assert own_bags[2].own.percentile.value <= 4
+    answers = [report.decide(pair.own, report.Target(), GOOD).word for pair in own_bags]
+    assert answers == ["misses", "meets", "misses"]
 
 
 def test_own_and_random_bags_agree_where_the_own_are_random():
     frame = some_rows(3000)
     eta, labels = frame["eta"].to_numpy(), frame["bought"].to_numpy(np.uint8)
-    plan = report.Plan(mechanisms=["geometric"], epsilons=[2.0])
+    plan = report.AuditPlan(mechanisms=["geometric"], epsilons=[2.0])
     bags = np.arange(3000) // 6
-    (one,) = report.given_bags(bags, labels, known_beliefs(eta, labels, 5), plan)
-    error = math.hypot(one.given.realised.standard_error, one.random.realised.standard_error)
-    # Four standard errors: one false alarm in ten thousand seeds.
-    assert abs(one.given.realised.value - one.random.realised.value) < 4 * error
-    assert one.random.realised.standard_error < 2 * one.given.realised.standard_error
+    (pair,) = report.compare_bags(bags, labels, known_estimates(eta, labels, 5), plan)
+    error = math.hypot(pair.own.realised.standard_error, pair.random.realised.standard_error)
+    # Four standard errors: pair false alarm in ten thousand seeds.
+    assert abs(pair.own.realised.value - pair.random.realised.value) < 4 * error
+    assert pair.random.realised.standard_error < 2 * pair.own.realised.standard_error
 
 
-# Verdicts and advice
+# Decisions and advice
 
 
 @pytest.mark.parametrize("kind, value", [("additive", 0.05), ("multiplicative", 0.2)])
 def test_no_guarantee_settles_an_advantage_where_labels_move_together(kind, value):
-    (setting,) = report.Plan(mechanisms=["geometric"], bag_sizes=[10], epsilons=[0.2]).settings
+    (setting,) = report.AuditPlan(mechanisms=["geometric"], bag_sizes=[10], epsilons=[0.2]).settings
     target = report.Target(kind, value)
-    one = exposed(setting, 0.04, 0.3)
-    assert advice.judge(one, target, GOOD).why == advice.BY_GUARANTEE
+    exposure = exposed(setting, 0.04, 0.3)
+    assert report.decide(exposure, target, GOOD).why == words.BY_GUARANTEE
     for calibration in (GOOD, BAD):
-        assert advice.judge(one, target, calibration, together=True).word == "cannot tell"
-    assert advice.judge(one, report.Target("epsilon", 0.2), GOOD, together=True).word == "meets"
+        assert report.decide(exposure, target, calibration, together=True).word == "cannot tell"
+    assert (
+        report.decide(exposure, report.Target("epsilon", 0.2), GOOD, together=True).word == "meets"
+    )
 
 
 def test_ten_twins_give_away_more_than_epsilon_allows_strangers():
@@ -284,33 +279,40 @@ def test_ten_twins_give_away_more_than_epsilon_allows_strangers():
         (math.nan, math.nan, 0.0, GOOD, "cannot tell"),
     ],
 )
-def test_verdicts(low, high, difference, calibration, word):
-    verdict = advice.judge(exposed(LLP, low, high, difference), report.Target(), calibration)
-    assert verdict.word == word
+def test_decisions(low, high, difference, calibration, word):
+    decision = report.decide(exposed(LLP, low, high, difference), report.Target(), calibration)
+    assert decision.word == word
 
 
 def test_a_guarantee_needs_no_estimate():
-    assert advice.judge(exposed(RR, 0.3, 0.4), report.Target("epsilon", 2.0), BAD).word == "meets"
-    assert advice.judge(exposed(LLP, 0, 0.01), report.Target("epsilon", 2.0), GOOD).word == "misses"
+    assert report.decide(exposed(RR, 0.3, 0.4), report.Target("epsilon", 2.0), BAD).word == "meets"
+    assert (
+        report.decide(exposed(LLP, 0, 0.01), report.Target("epsilon", 2.0), GOOD).word == "misses"
+    )
     ceiling = math.tanh(1.0) / 2
     assert (
-        advice.judge(exposed(RR, 0.3, 0.5), report.Target("additive", ceiling), BAD).word == "meets"
+        report.decide(exposed(RR, 0.3, 0.5), report.Target("additive", ceiling), BAD).word
+        == "meets"
     )
     grid = np.linspace(0.01, 0.99, 99)
     assert la.additive_advantage(grid, RR.mechanism).max() == pytest.approx(ceiling)
 
 
 def test_a_multiplicative_target_names_its_level():
-    plan = report.Plan(target=report.Target("multiplicative", 1.5), level=0.9, mechanisms=["rr"])
+    plan = report.AuditPlan(
+        target=report.Target("multiplicative", 1.5), level=0.9, mechanisms=["rr"]
+    )
     assert str(plan.target) == "multiplicative advantage of at most 1.5 for 90% of the records"
 
 
 def test_advice_abstains_and_says_why():
-    verdicts = [advice.judge(exposed(LLP, 0.04, 0.06), report.Target(), GOOD)]
-    costs = [utility.Utility(None, 1.0, None, None), utility.Utility(LLP, 0.12, None, None)]
-    (one,) = report.advise(verdicts, costs)
-    assert one.verdict is None and "no recommendation" in one.text and "holds it" in one.text
-    assert "recommends none" in report.summary([one], verdicts, report.Target())
+    decisions = [report.decide(exposed(LLP, 0.04, 0.06), report.Target(), GOOD)]
+    costs = [Utility(None, 1.0, None, None), Utility(LLP, 0.12, None, None)]
+    (advice,) = report.advise(decisions, costs)
+    assert (
+        advice.decision is None and "no recommendation" in advice.text and "holds it" in advice.text
+    )
+    assert "recommends none" in report.summary([advice], decisions, report.Target())
 
 
 @pytest.mark.parametrize(
@@ -324,47 +326,59 @@ def test_advice_abstains_and_says_why():
     ],
 )
 def test_where_all_miss_the_hint_fits_what_was_tried(names, target, hint):
-    settings = report.Plan(mechanisms=names, bag_sizes=[8], epsilons=[4.0]).settings
-    verdicts = [advice.judge(exposed(one, 0.3, 0.4), target, GOOD) for one in settings]
-    assert {one.word for one in verdicts} == {"misses"}
-    assert report.summary([], verdicts, target).endswith(hint)
+    settings = report.AuditPlan(mechanisms=names, bag_sizes=[8], epsilons=[4.0]).settings
+    decisions = [report.decide(exposed(setting, 0.3, 0.4), target, GOOD) for setting in settings]
+    assert {decision.word for decision in decisions} == {"misses"}
+    assert report.summary([], decisions, target).endswith(hint)
 
 
-def test_a_single_miss_is_told_in_the_singular():
+def test_a_single_miss_is_in_the_singular():
     ends = [(0.04, 0.06), (0.3, 0.4)]
-    settings = report.Plan(mechanisms=["llp"], bag_sizes=[2, 8]).settings
+    settings = report.AuditPlan(mechanisms=["llp"], bag_sizes=[2, 8]).settings
     pairs = zip(settings, ends, strict=True)
-    verdicts = [advice.judge(exposed(one, *two), report.Target(), GOOD) for one, two in pairs]
-    costs = [utility.Utility(one, None, None, None) for one in (None, *settings)]
-    assert "; 1 misses it." in report.advise(verdicts, costs)[0].text
+    decisions = [
+        report.decide(exposed(setting, *interval), report.Target(), GOOD)
+        for setting, interval in pairs
+    ]
+    costs = [Utility(setting, None, None, None) for setting in (None, *settings)]
+    assert "; 1 misses it." in report.advise(decisions, costs)[0].text
 
 
-def test_bags_of_one_size_are_said_to_be():
+def test_bags_of_one_size_are_named_so():
     labels = np.tile([0, 1], 30)
     facts = report.bag_facts(np.repeat(np.arange(12), 5), labels, np.full(60, 0.5))
-    assert facts.sizes == "5 records each"
-    assert replace(facts, smallest=2).sizes == "2 to 5 records (median 5)"
+    assert words.bag_sizes(facts) == "5 records each"
+    assert words.bag_sizes(replace(facts, smallest=2)) == "2 to 5 records (median 5)"
+
+
+def cells():
+    """The pieces of the page's tables."""
+    return environment().get_template("cells.html.j2").module
 
 
 def test_records_that_gain_nothing_are_not_called_exposed():
     rows = [{"id": "Ada", "advantage": 0.02}, {"id": "Ben", "advantage": 0.0004}]
-    page = sections.exposed(SimpleNamespace(exposed={"RR": rows, "LLP": rows[1:]}))
-    assert "Ada&nbsp;(0.020)</td>" in page and "Ben" not in page
-    assert "<td>below 0.001 for every record</td>" in page
+    assert cells().exposed(rows) == "Ada&nbsp;(0.020)"
+    assert cells().exposed(rows[1:]) == "below 0.001 for every record"
 
 
 def test_the_page_shows_no_end_that_cannot_be():
-    assert html.interval(Interval(0.5, 1.0, -1.5, 2.5), 1) == "0.5<small>&#8722;1.0 to 1.0</small>"
-    assert html.interval(Interval(2.0, 1.0, 0.5, 3.5), 1, math.inf).endswith("to 3.5</small>")
+    interval = cells().interval
+    assert interval(Interval(0.5, 1.0, -1.5, 2.5), 1) == "0.5<small>−1.0 to 1.0</small>"
+    assert interval(Interval(2.0, 1.0, 0.5, 3.5), 1, math.inf).endswith("to 3.5</small>")
+    assert interval(Interval(math.inf, math.inf, 0.5, math.inf), 1, math.inf).startswith("∞<small>")
+    assert interval(None) == interval(Interval(math.nan, 1.0, 0.0, 1.0)) == "-"
 
 
 def advised(names, cost, **plan):
     """Settings that all meet the target, with a cost for each."""
-    settings = report.Plan(mechanisms=names, **plan).settings
-    verdicts = [advice.judge(exposed(one, 0.01, 0.02), report.Target(), GOOD) for one in settings]
-    costs = [utility.Utility(None, 1.0, None, None), *map(cost, settings)]
-    advices = report.advise(verdicts, costs)
-    return report.summary(advices, verdicts, report.Target())
+    settings = report.AuditPlan(mechanisms=names, **plan).settings
+    decisions = [
+        report.decide(exposed(setting, 0.01, 0.02), report.Target(), GOOD) for setting in settings
+    ]
+    costs = [Utility(None, 1.0, None, None), *map(cost, settings)]
+    advices = report.advise(decisions, costs)
+    return report.summary(advices, decisions, report.Target())
 
 
 def interval(value, error):
@@ -375,7 +389,7 @@ def test_without_a_model_close_costs_are_not_told_apart():
     worth = {"RR": 0.2, "LLP": 0.19, "LLP+Geom": 0.1}
     text = advised(
         ["rr", "llp", "geometric"],
-        lambda one: utility.Utility(one, worth[one.family.short], None, None),
+        lambda setting: Utility(setting, worth[setting.kind.name], None, None),
         bag_sizes=[5], epsilons=[1.0],
     )  # fmt: skip
     assert "RR (epsilon 1) and LLP (bags of 5) meet it at about the same cost" in text
@@ -386,10 +400,10 @@ def test_without_a_model_close_costs_are_not_told_apart():
 def test_a_cost_that_was_not_measured_is_not_forgotten():
     areas = {"RR": interval(0.70, 0.01), "LLP": interval(0.69, 0.01)}
 
-    def cost(one):
-        area = areas.get(one.family.short)
+    def cost(setting):
+        area = areas.get(setting.kind.name)
         loss = area and interval(0.75 - area.value, 0.01)
-        return utility.Utility(one, 0.1 if area else None, area, loss)
+        return Utility(setting, 0.1 if area else None, area, loss)
 
     text = advised(["rr", "llp", "geometric"], cost, bag_sizes=[5], epsilons=[1.0])
     assert "cannot tell their costs apart" in text
@@ -397,8 +411,8 @@ def test_a_cost_that_was_not_measured_is_not_forgotten():
 
 
 def test_equal_guarantees_are_called_equal():
-    def cost(one):
-        return utility.Utility(one, 0.1, interval(0.7, 0.01), interval(0.05, 0.01))
+    def cost(setting):
+        return Utility(setting, 0.1, interval(0.7, 0.01), interval(0.05, 0.01))
 
     text = advised(["rr", "geometric", "laplace"], cost, bag_sizes=[5], epsilons=[1.0])
     assert "Their guarantee is the same." in text
@@ -412,9 +426,9 @@ def test_a_slight_lean_of_a_large_table_is_no_failure():
     labels = (rng.random(eta.size) < eta).astype(np.uint8)
     odds = np.log(eta / (1 - eta))
     slight, sure = (1 / (1 + np.exp(-slope * odds)) for slope in (1.02, 1.1))
-    calibration = known_beliefs(slight, labels).calibration
+    calibration = known_estimates(slight, labels).calibration
     assert calibration.ratio > 3 and not calibration.fails
-    assert known_beliefs(sure, labels).calibration.fails
+    assert known_estimates(sure, labels).calibration.fails
 
 
 @pytest.mark.parametrize("kind", ["multiplicative", "epsilon"])
@@ -429,12 +443,10 @@ def test_the_ratio_is_asked_only_of_an_eta_that_was_not_scaled_in_rotation():
     labels = (rng.random(eta.size) < eta).astype(np.uint8)
     sure = 0.5 + 1.03 * (eta - 0.5)
     sure = np.where(sure > 0.5, sure + 0.006, sure - 0.006)
-    asked, not_asked = (
-        beliefs.calibration_of((sure,), labels, scaled=scaled) for scaled in (False, True)
-    )
+    asked, not_asked = (calibration_of((sure,), labels, scaled=scaled) for scaled in (False, True))
     # What the report calls the test is the test: the error alone lets this eta pass.
     assert asked.ratio > 3 and asked.fails
-    assert math.isnan(not_asked.ratio) and math.isnan(not_asked.lean)
+    assert math.isnan(not_asked.ratio) and math.isnan(not_asked.overconfidence)
     assert not_asked.error == asked.error and not not_asked.fails
 
 
@@ -442,11 +454,11 @@ def test_a_target_that_the_labels_themselves_would_meet_is_called_empty():
     rng = np.random.default_rng(1)
     eta = rng.uniform(0.0, 0.02, 4000)
     labels = (rng.random(eta.size) < eta).astype(np.uint8)
-    stake = beliefs.at_stake([eta], labels)
+    stake = at_stake([eta], labels)
     # Published outright they give exactly what is at stake, on the true labels or by eta.
     outright = la.additive_advantage(eta, la.LabelProportions(1)).mean()
     assert stake == pytest.approx(max(outright, labels.mean()))
-    said = recommendation.asks_nothing(report.Target("additive", 0.05), stake)
-    assert f"wrong about {stake:.1%}" in said and "smaller target" in said
+    text = words.empty_target(report.Target("additive", 0.05), stake)
+    assert f"wrong about {stake:.1%}" in text and "smaller target" in text
     for target in (report.Target("additive", stake / 2), report.Target("epsilon", 1.0)):
-        assert recommendation.asks_nothing(target, stake) == ""
+        assert words.empty_target(target, stake) == ""

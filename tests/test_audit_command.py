@@ -1,6 +1,7 @@
 """The audit command, its refusals, the two files it writes, and chapter 14."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import labelaudit as la
 from book.tools.parameters import ContractError
 from labelaudit import plots, report
 from labelaudit.datasets import read_table
-from labelaudit.report import report as whole
-from labelaudit.report.families import FAMILIES
+from labelaudit.report import steps
+from labelaudit.report.figures import DESCRIPTIONS
+from labelaudit.report.own_mechanism import OPTIONS
 from labelaudit.teach import check
 
 
@@ -29,20 +31,23 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
     page = tmp_path / "report.html"
     quick = ["--mechanisms", "rr", "llp", "--bag-sizes", 4, "--epsilons", 1, "--refits", 2]
     assert run(csv, "--label", "bought", "--bag", "day", *quick, "--output", page) == 0
-    said = capsys.readouterr()
-    assert "eta: model 10 of 10" in said.err and str(page) in said.out
+    printed = capsys.readouterr()
+    assert "eta: model 10 of 10" in printed.err and str(page) in printed.out
     html = page.read_text()
     numbers = json.loads(page.with_suffix(".json").read_text(), parse_constant=pytest.fail)
     for text in (html, json.dumps(numbers)):
         assert SECRET not in text
-    assert "<script" not in html and "src=" not in html and "href=" not in html
-    assert [one["setting"] for one in numbers["settings"]] == ["RR (epsilon 1)", "LLP (bags of 4)"]
-    for one in numbers["settings"]:
-        assert f"{one['realised']['value']:.4f}".lstrip("-") in html
+    assert_self_contained(html)
+    assert [setting["setting"] for setting in numbers["settings"]] == [
+        "RR (epsilon 1)",
+        "LLP (bags of 4)",
+    ]
+    for setting in numbers["settings"]:
+        assert f"{setting['realised']['value']:.4f}".lstrip("-") in html
     assert numbers["settings"][1]["epsilon"] == "inf"
-    for one in numbers["advice"]:
-        assert {"setting", "verdict", "why", "own_bags"} <= set(one)
-        assert one["verdict"] in (None, "meets")
+    for advice in numbers["advice"]:
+        assert {"setting", "verdict", "why", "own_bags"} <= set(advice)
+        assert advice["verdict"] in (None, "meets")
     assert "releases looked ahead to" in html and "level of |I|" in html
     assert (numbers["data"]["label"], numbers["data"]["positive_value"]) == ("bought", "1")
     assert "<em>bought</em>" in html
@@ -55,7 +60,7 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
 
 def test_the_same_seed_gives_the_same_numbers(csv):
     data = read_table(csv, label="bought", prior="eta")
-    plan = report.Plan(mechanisms=["rr", "laplace"], bag_sizes=[4], epsilons=[1.0], seed=5)
+    plan = report.AuditPlan(mechanisms=["rr", "laplace"], bag_sizes=[4], epsilons=[1.0], seed=5)
     first, second = (json.loads(report.as_json(report.audit(data, plan))) for _ in range(2))
     assert first.pop("seconds") is not None and second.pop("seconds") is not None
     assert first == second
@@ -110,7 +115,7 @@ def test_bad_input_is_one_line_before_any_training(
     frame["certain"], frame.loc[7, "certain"] = frame["bought"] * 1.0, 1 - frame["bought"][7]
     frame.to_csv(tmp_path / "shop.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(whole, "believe", lambda *a: pytest.fail("training began"))
+    monkeypatch.setattr(steps, "estimate_eta", lambda *a: pytest.fail("training began"))
     assert run("shop.csv", *arguments) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if "reading" not in line]
     assert len(lines) == 1 and message in lines[0]
@@ -123,7 +128,7 @@ def test_a_bag_that_is_too_large_is_refused_before_any_training(tmp_path):
     frame.to_csv(tmp_path / "large.csv", index=False)
     data = read_table(tmp_path / "large.csv", label="bought", prior="eta", bag="shop")
     with pytest.raises(ValueError, match="has 60,000 records; an audit takes bags of at most"):
-        report.Plan().check_table(data)
+        report.AuditPlan().check_table(data)
 
 
 def test_a_file_that_is_not_what_its_name_says(csv, tmp_path, capsys):
@@ -138,7 +143,15 @@ def test_what_is_not_installed_is_named(csv, monkeypatch, capsys):
 
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "sklearn" else name)
     assert run(csv, "--label", "bought") == 2
-    assert "needs scikit-learn: pip install 'labelaudit[train]'" in capsys.readouterr().err
+    assert "needs scikit-learn: in a clone, pip install '.[audit]'" in capsys.readouterr().err
+
+
+def test_what_draws_the_page_is_imported_when_it_is_made():
+    code = "import sys, labelaudit.report.command, labelaudit.report; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert loaded.returncode == 0, loaded.stderr
+    heavy = {"matplotlib", "jinja2", "pandas", "sklearn", "torch", "seaborn"}
+    assert heavy.isdisjoint(loaded.stdout.split())
 
 
 def test_ready_made_priors_need_neither_a_learner_nor_the_book(csv, tmp_path):
@@ -147,7 +160,7 @@ import sys
 
 class Absent:
     def find_spec(self, name, *rest):
-        if name in ("sklearn", "torch", "matplotlib", "IPython", "nbformat"):
+        if name in ("sklearn", "torch", "seaborn", "IPython", "nbformat"):
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Absent())
@@ -169,7 +182,7 @@ def test_what_is_there_already_is_not_overwritten_unasked(name, csv, tmp_path, m
     arguments = ["--label", "bought", "--prior", "eta", "--output", tmp_path / "report.html"]
     quick = ["--mechanisms", "rr", "--epsilons", 1, "--refits", 2]
     with monkeypatch.context() as patch:
-        patch.setattr(whole, "believe", lambda *a: pytest.fail("work began"))
+        patch.setattr(steps, "estimate_eta", lambda *a: pytest.fail("work began"))
         assert run(csv, *arguments) == 2
     assert f"{name} is there already: name another page" in capsys.readouterr().err
     assert (tmp_path / name).read_text() == "of yesterday"
@@ -200,13 +213,83 @@ def test_an_interrupted_audit_leaves_nothing_behind(csv, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["shop.csv"]
 
 
-def test_colours_are_those_of_the_book():
-    for family in FAMILIES.values():
-        known = {"bag_size": 2, "epsilon": 1.0}
-        taken = ["epsilon"] if family.short == "RR" else ["bag_size", "epsilon"]
-        taken = ["bag_size"] if family.short == "LLP" else taken
-        look = plots.kind_of(family.make(**{name: known[name] for name in taken}))
-        assert (look.name, look.colour, look.marker) == (family.short, family.colour, family.marker)
+def test_mechanisms_and_their_colours_are_those_of_the_book(csv):
+    assert list(OPTIONS) == ["rr", "llp", "geometric", "laplace"]
+    values = {"bag_size": 2, "epsilon": 1.0}
+    for kind in OPTIONS.values():
+        made = kind.make(**{name: values[name] for name in kind.parameters})
+        assert plots.kind_of(made) is kind
+    plan = report.AuditPlan(bag_sizes=[2], epsilons=[1.0])
+    page = report.as_html(report.audit(read_table(csv, label="bought", prior="eta"), plan))
+    for kind in OPTIONS.values():
+        assert kind.colour.lower() in page
+
+
+HOSTILE = "<script>alert('$x$ & \"y\"')<b>"
+
+
+def test_names_from_the_user_are_text_and_nothing_else(tmp_path):
+    """In the file, its columns, values, ids and mechanisms: on the page, and in its figures."""
+    from bs4 import BeautifulSoup
+
+    path, channel = tmp_path / f"{HOSTILE}.csv", tmp_path / f"_{HOSTILE}.csv"
+    frame = some_rows()
+    frame["bought"] = np.where(frame["bought"] == 1, HOSTILE, "no")
+    frame["who"] = [f"{HOSTILE}{row}" for row in range(len(frame))]
+    frame = frame.rename(columns={"x": f"x{HOSTILE}", "bought": f"label{HOSTILE}"})
+    frame.to_csv(path, index=False)
+    np.savetxt(channel, [[0.8, 0.2], [0.3, 0.7]], delimiter=",")
+    data = read_table(path, label=f"label{HOSTILE}", positive=HOSTILE, identifier="who", bag="day")
+    plan = report.AuditPlan(mechanisms=["rr", str(channel)], epsilons=[4.0], refits=2)
+    page = BeautifulSoup(report.as_html(report.audit(data, plan)), "html.parser")
+    assert not page.find_all("script") and len(page.find_all("b")) <= 2
+    assert all(set(tag.attrs).isdisjoint({"onload", "onclick"}) for tag in page.find_all(True))
+    text = page.get_text()
+    for name in (path.name, f"x{HOSTILE}", f"label{HOSTILE}", f"{HOSTILE}1"):
+        assert name in text
+    drawn = " ".join(letters.get_text() for letters in page.find_all("text"))
+    assert f"_{HOSTILE}" in drawn
+
+
+def assert_self_contained(html):
+    """A page asks for nothing: its only references are to parts of itself."""
+    assert "<script" not in html and "src=" not in html and "@import" not in html
+    assert "<link" not in html and "<image" not in html
+    for reference in re.findall(r"""href=["']([^"']*)|url\(([^)]*)\)""", html):
+        assert "".join(reference).startswith("#"), reference
+
+
+@pytest.mark.parametrize("name", ["calibration", "attack", "utility"])
+def test_figures_are_described_light_and_readable_on_a_dark_page(shop_page, name):
+    from bs4 import BeautifulSoup
+
+    figures = BeautifulSoup(shop_page, "html.parser").find_all("svg")
+    assert len(figures) == 3
+    described = {figure["aria-label"]: figure for figure in figures}
+    figure = described[DESCRIPTIONS[name]]
+    assert figure["role"] == "img" and len(str(figure)) < 60_000
+    # The first thing drawn is an opaque white ground of the whole figure.
+    assert "fill: #ffffff" in figure.find("path")["style"]
+    sizes = [float(size) for size in re.findall(r"font-size: ([\d.]+)px", str(figure))]
+    width = float(figure["viewbox"].split()[2])
+    least = float(re.search(r"min-width:(\d+)px", figure["style"]).group(1))
+    # Letters on the page are at least 9 px high however narrow the screen.
+    assert sizes and min(sizes) * least / width >= 9
+    identifiers = re.findall(r' id="([^"]*)"', shop_page)
+    assert len(identifiers) == len(set(identifiers))
+
+
+@pytest.fixture(scope="module")
+def shop_page(tmp_path_factory):
+    data = read_table(
+        write_shop(tmp_path_factory.mktemp("shop")), label="bought", features=["x", "kind"]
+    )
+    return report.as_html(report.audit(data, report.AuditPlan(refits=2)))
+
+
+def test_a_page_is_light_and_asks_for_nothing(shop_page):
+    assert_self_contained(shop_page)
+    assert len(shop_page.encode()) < 250_000
 
 
 # The chapter
@@ -236,10 +319,10 @@ def test_the_smallest_bag_is_checked_by_another_road():
 
 
 def test_the_chapter_runs_on_a_readers_own_table(csv):
-    given = {"table": str(csv), "label": "bought", "bag": "day", "bag_sizes": (4,)}
-    given |= {"features": ("x", "kind"), "target": "multiplicative", "target_value": 1.5}
-    given |= {"mechanisms": ("rr", "llp"), "epsilons": (1.0,)}
-    execution = smoke.executed("14_audit", **given)
+    overrides = {"table": str(csv), "label": "bought", "bag": "day", "bag_sizes": (4,)}
+    overrides |= {"features": ("x", "kind"), "target": "multiplicative", "target_value": 1.5}
+    overrides |= {"mechanisms": ("rr", "llp"), "epsilons": (1.0,)}
+    execution = smoke.executed("14_audit", **overrides)
     written = json.loads((execution.folder / "files" / "report.json").read_text())
     assert written["data"]["file"] == "shop.csv" and written["bags"]["bags"] > 10
     assert written["data"]["features"] == ["x", "kind"]
@@ -251,13 +334,13 @@ def test_the_chapter_runs_on_a_readers_own_table(csv):
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("overrides", "message"),
     [
         ({"label": "boght"}, "shop.csv has no column 'boght'"),
         ({"target_value": 0.7}, "the additive target must lie in"),
         ({"bag_sizes": (600,)}, "a bag size of 600 makes 1 bag of 600 rows"),
     ],
 )
-def test_the_chapter_refuses_what_the_audit_would(csv, given, told):
-    with pytest.raises(ContractError, match=f"^14_audit: .*{told}"):
-        smoke.executed("14_audit", **{"table": str(csv), "label": "bought"} | given)
+def test_the_chapter_rejects_what_the_audit_would(csv, overrides, message):
+    with pytest.raises(ContractError, match=f"^14_audit: .*{message}"):
+        smoke.executed("14_audit", **{"table": str(csv), "label": "bought"} | overrides)

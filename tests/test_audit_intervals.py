@@ -5,128 +5,139 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from audit_cases import GOOD, LLP, exposed, known_beliefs
+from audit_cases import GOOD, LLP, exposed, known_estimates
 
 from labelaudit import report
 from labelaudit.learning.eta import cross_fit
-from labelaudit.report import advice, exposure
-from labelaudit.report.beliefs import Beliefs, calibration_of
-from labelaudit.report.intervals import Share, over_bags, over_refits, over_rounds
-from labelaudit.report.pool import Pool
+from labelaudit.report import attack
+from labelaudit.report.eta import EtaEstimates, calibration_of
+from labelaudit.report.intervals import (
+    Measured,
+    RoundAverages,
+    over_bags,
+    over_refits,
+    over_rounds,
+)
 
 
 def test_ratios_over_bags_in_closed_form():
     sums, sizes = np.array([1.0, 0.0, 2.0, 1.0]), np.array([2.0, 2.0, 4.0, 2.0])
-    share = over_bags(sums, sizes)
-    assert share.value == pytest.approx(0.4)
+    ratio = over_bags(sums, sizes)
+    assert ratio.value == pytest.approx(0.4)
     residuals = sums - 0.4 * sizes
-    assert share.standard_error == pytest.approx(math.sqrt((residuals**2).sum() * 4 / 3) / 10)
+    assert ratio.standard_error == pytest.approx(math.sqrt((residuals**2).sum() * 4 / 3) / 10)
     equal = over_bags(sums, np.full(4, 2.0))
     assert equal.standard_error == pytest.approx(sums.std(ddof=1) / 2 / math.sqrt(4))
 
 
 def test_a_perfect_attack_keeps_a_positive_error():
-    pool = Pool({"gain": 1.0}, 400)
+    averages = RoundAverages({"gain": 1.0}, 400)
     for _ in range(2):
         for _ in range(10):
             bags, sizes = np.full((50, 1), 8.0), np.full(50, 8)
-            pool.add(bags, bags, np.arange(400), sizes)
-        pool.end_refit()
-    interval = pool.intervals()["gain"]
+            averages.add(bags, bags, np.arange(400), sizes)
+        averages.end_refit()
+    interval = averages.intervals()["gain"]
     assert interval.value == 1
     assert 0.003 < interval.standard_error < 0.01
     assert interval.low < 1 < interval.high
 
 
 def test_rubins_rule():
-    shares = [Share(0.1, 0.02), Share(0.2, 0.02), Share(0.3, 0.02)]
-    interval = over_refits(shares)
+    refits = [Measured(0.1, 0.02), Measured(0.2, 0.02), Measured(0.3, 0.02)]
+    interval = over_refits(refits)
     assert interval.value == pytest.approx(0.2)
     assert interval.standard_error == pytest.approx(math.sqrt(0.02**2 + 4 / 3 * 0.1**2))
     assert interval.high - interval.value > 2.5 * interval.standard_error
-    alike = over_refits([Share(0.1, 0.02)] * 3)
-    assert alike.high == pytest.approx(0.1 + 1.959964 * 0.02)
+    equal = over_refits([Measured(0.1, 0.02)] * 3)
+    assert equal.high == pytest.approx(0.1 + 1.959964 * 0.02)
 
 
 def test_infinite_and_empty_numbers_do_not_crash():
-    endless = over_refits([Share(math.inf, math.inf), Share(2.0, 0.1)])
+    endless = over_refits([Measured(math.inf, math.inf), Measured(2.0, 0.1)])
     assert (endless.low, endless.high) == (2.0, math.inf)
     assert math.isnan(over_refits([over_bags(np.zeros(3), np.zeros(3))]).value)
 
 
 def test_one_endless_round_does_not_settle_a_percentile():
-    rounds = [Share(1.0, 0.1), Share(math.inf, math.inf), Share(1.2, 0.1)]
+    rounds = [Measured(1.0, 0.1), Measured(math.inf, math.inf), Measured(1.2, 0.1)]
     refit = over_rounds(rounds)
     assert (refit.value, refit.least) == (1.2, 1.0)
-    endless = over_refits([refit, over_rounds([Share(math.inf, math.inf)] * 3)])
+    endless = over_refits([refit, over_rounds([Measured(math.inf, math.inf)] * 3)])
     assert (endless.low, endless.high) == (1.0, math.inf)
     plain = exposed(LLP, 0.1, 0.2)
     target = report.Target("multiplicative", 1.1)
-    assert advice.judge(replace(plain, percentile=endless), target, GOOD).word == "cannot tell"
-    always = over_refits([over_rounds([Share(math.inf, math.inf, math.inf)] * 3)] * 2)
-    assert advice.judge(replace(plain, percentile=always), target, GOOD).word == "misses"
+    assert report.decide(replace(plain, percentile=endless), target, GOOD).word == "cannot tell"
+    always = over_refits([over_rounds([Measured(math.inf, math.inf, math.inf)] * 3)] * 2)
+    assert report.decide(replace(plain, percentile=always), target, GOOD).word == "misses"
 
 
 def test_groups_take_bags_of_every_size():
     shifts = [np.arange(float(rows * size)).reshape(rows, size) for rows, size in ((3, 9), (90, 1))]
     empty = np.zeros((1, 1))
-    groups = exposure.groups_of([exposure.Attacked(empty, empty, one, "") for one in shifts])
-    assert sorted(np.concatenate(groups)) == sorted(np.concatenate([one.ravel() for one in shifts]))
+    groups = attack.groups_of([attack.AttackRound(empty, empty, sizes, "") for sizes in shifts])
+    assert sorted(np.concatenate(groups)) == sorted(
+        np.concatenate([sizes.ravel() for sizes in shifts])
+    )
     assert max(map(len, groups)) - min(map(len, groups)) <= 9
 
 
 def test_groups_of_bags_keep_a_finite_end():
     shifts = np.full((80, 2), 1.0)
     shifts[:3] = math.inf
-    attacked = exposure.Attacked(np.zeros((80, 1)), np.zeros((80, 1)), shifts, "")
-    share = exposure.percentile_of(exposure.groups_of([attacked]), 0.98)
-    assert (share.value, share.least) == (math.inf, 1.0)
+    attacked = attack.AttackRound(np.zeros((80, 1)), np.zeros((80, 1)), shifts, "")
+    percentile = attack.percentile_of(attack.groups_of([attacked]), 0.98)
+    assert (percentile.value, percentile.least) == (math.inf, 1.0)
 
 
 class Bins:
-    """A learner quick enough to be fitted thousands of times: the share of ones in eight bins."""
+    """A learner that can be fitted thousands of times: the fraction of ones in eight bins."""
 
     def fit(self, features, labels, rng):
         edges = np.quantile(features[:, 0], np.linspace(0, 1, 9)[1:-1])
-        place = np.searchsorted(edges, features[:, 0])
-        shares = (np.bincount(place, labels, 8) + labels.mean()) / (np.bincount(place, None, 8) + 1)
+        index = np.searchsorted(edges, features[:, 0])
+        fractions = (np.bincount(index, labels, 8) + labels.mean()) / (
+            np.bincount(index, None, 8) + 1
+        )
         return type(
-            "Fitted", (), {"predict": lambda self, x: shares[np.searchsorted(edges, x[:, 0])]}
+            "Fitted", (), {"predict": lambda self, x: fractions[np.searchsorted(edges, x[:, 0])]}
         )()
 
 
 def test_intervals_cover_when_everything_is_drawn_again():
     """Fresh records, refits, bags and noise: the interval must hold the mean over all of them."""
-    plan = report.Plan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
-    found = {setting.title: [] for setting in plan.settings}
+    plan = report.AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
+    realised = {setting.title: [] for setting in plan.settings}
     for replicate in range(60):
         rng = np.random.default_rng([7, replicate])
         x = rng.standard_normal((400, 1))
         labels = (rng.random(400) < 1 / (1 + np.exp(-1.5 * x[:, 0]))).astype(np.uint8)
         etas = tuple(cross_fit(x, labels, Bins(), rng=rng).eta for _ in range(3))
-        held = Beliefs(etas, True, calibration_of(etas, labels))
-        for one in report.expose(labels, held, plan):
-            found[one.title].append(one.realised)
-    for intervals in found.values():
-        mean = np.mean([one.value for one in intervals])
-        covered = np.mean([one.low <= mean <= one.high for one in intervals])
+        held = EtaEstimates(etas, True, calibration_of(etas, labels))
+        for exposure in report.expose(labels, held, plan):
+            realised[exposure.title].append(exposure.realised)
+    for intervals in realised.values():
+        mean = np.mean([interval.value for interval in intervals])
+        covered = np.mean([interval.low <= mean <= interval.high for interval in intervals])
         # At 95% coverage fewer than 50 of 60 happen once in ten thousand seeds.
         assert covered >= 50 / 60
-        assert np.mean([one.high - one.low for one in intervals]) < 0.25
+        assert np.mean([interval.high - interval.low for interval in intervals]) < 0.25
 
 
 @pytest.mark.parametrize("name", ["plug_in", "realised", "difference"])
 def test_errors_are_as_large_as_the_spread_they_stand_for(spreads, name):
     """With a true eta everything that varies is drawn anew in each table."""
     for exposures in spreads.values():
-        found = [getattr(one, name) for one in exposures]
-        spread = np.std([one.value for one in found], ddof=1)
+        intervals = [getattr(exposure, name) for exposure in exposures]
+        spread = np.std([interval.value for interval in intervals], ddof=1)
         # The spread of 100 values is within a quarter of the truth but once in 2,000 seeds.
-        assert np.mean([one.standard_error for one in found]) == pytest.approx(spread, rel=0.25)
+        assert np.mean([interval.standard_error for interval in intervals]) == pytest.approx(
+            spread, rel=0.25
+        )
 
 
 def test_one_alarm_in_twenty_is_false(spreads):
-    alarms = sum(one.contradicted for exposures in spreads.values() for one in exposures)
+    alarms = sum(exposure.contradicted for exposures in spreads.values() for exposure in exposures)
     # Fewer than 2 or more than 31 of 300 happen less than once in ten thousand seeds, were the
     # settings of a table independent; they share labels, and so the true rate is a little larger.
     assert 2 <= alarms <= 31
@@ -134,38 +145,38 @@ def test_one_alarm_in_twenty_is_false(spreads):
 
 @pytest.fixture(scope="module")
 def spreads():
-    plan = report.Plan(
+    plan = report.AuditPlan(
         mechanisms=["rr", "llp", "geometric"], bag_sizes=[8], epsilons=[1.0], utility="none"
     )
-    found = {setting.title: [] for setting in plan.settings}
+    exposures = {setting.title: [] for setting in plan.settings}
     for replicate in range(100):
         rng = np.random.default_rng([12, replicate])
         eta = rng.beta(2, 3, 600)
         labels = (rng.random(600) < eta).astype(np.uint8)
-        for one in report.expose(labels, known_beliefs(eta, labels), plan):
-            found[one.title].append(one)
-    return found
+        for exposure in report.expose(labels, known_estimates(eta, labels), plan):
+            exposures[exposure.title].append(exposure)
+    return exposures
 
 
 def test_records_that_rounds_share_do_not_average_out():
     """A number that depends on the records alone has the error of one round, however many."""
     rng = np.random.default_rng(0)
     values = rng.standard_normal(1000)
-    pool = Pool({"mean": 0.0}, 1000)
+    averages = RoundAverages({"mean": 0.0}, 1000)
     for _ in range(3):
         for _ in range(4):
             bags = rng.permutation(1000).reshape(250, 4)
             sums = values[bags].sum(axis=1, keepdims=True)
-            pool.add(sums, np.full((250, 1), 4.0), bags.ravel(), np.full(250, 4))
-        pool.end_refit()
-    found = pool.intervals()["mean"]
-    assert found.value == pytest.approx(values.mean())
-    assert found.standard_error == pytest.approx(values.std() / math.sqrt(1000), rel=0.1)
+            averages.add(sums, np.full((250, 1), 4.0), bags.ravel(), np.full(250, 4))
+        averages.end_refit()
+    interval = averages.intervals()["mean"]
+    assert interval.value == pytest.approx(values.mean())
+    assert interval.standard_error == pytest.approx(values.std() / math.sqrt(1000), rel=0.1)
 
 
 def test_noise_averages_out_and_other_etas_do_not():
     rng = np.random.default_rng(1)
-    quiet, apart = Pool({"mean": 0.0}, 2000), Pool({"mean": 0.0}, 2000)
+    quiet, apart = RoundAverages({"mean": 0.0}, 2000), RoundAverages({"mean": 0.0}, 2000)
     ones, units = np.ones((2000, 1)), np.arange(2000)
     for refit in range(3):
         for _ in range(5):

@@ -4,13 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from audit_cases import GOOD, MAJORITY, exposed, known_beliefs, run, some_rows, write_shop
+from audit_cases import GOOD, MAJORITY, exposed, known_estimates, run, some_rows, write_shop
 
 import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
-from labelaudit.report import advice
-from labelaudit.report.html import epsilon as epsilon_cell
+from labelaudit.report import attack
+from labelaudit.report.page import environment
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def csv(tmp_path):
 def test_a_class_in_a_file_is_a_mechanism(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY)
-    plan = report.Plan(mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0])
-    assert [one.title for one in plan.settings] == [
+    plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0])
+    assert [setting.title for setting in plan.settings] == [
         "Majority (bags of 1, epsilon 1)",
         "Majority (bags of 3, epsilon 1)",
     ]
@@ -69,7 +69,7 @@ def test_a_false_epsilon_is_refused(tmp_path, text, message):
     path = tmp_path / "liar.py"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        report.Plan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[1.0])
+        report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[1.0])
 
 
 # The release 2 says nothing, and any other gives the label away: too rare to show beforehand.
@@ -101,38 +101,54 @@ def test_an_attack_that_beats_epsilon_ends_the_audit(csv, tmp_path, capsys):
 def test_a_declared_epsilon_is_no_guarantee(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
-    (setting,) = report.Plan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[0.1]).settings
+    (setting,) = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[0.1]).settings
     assert not setting.checked
-    one = exposed(setting, 0.2, 0.3)
-    verdict = advice.judge(one, report.Target("epsilon", 1.0), GOOD)
-    assert (verdict.word, verdict.why) == ("cannot tell", "its epsilon is declared, not checked")
-    assert advice.judge(one, report.Target("additive", 0.1), GOOD).word == "misses"
-    assert "declared, not checked" in epsilon_cell(0.1, checked=False)
+    exposure = exposed(setting, 0.2, 0.3)
+    decision = report.decide(exposure, report.Target("epsilon", 1.0), GOOD)
+    assert (decision.word, decision.why) == ("cannot tell", "its epsilon is declared, not checked")
+    assert report.decide(exposure, report.Target("additive", 0.1), GOOD).word == "misses"
+    cells = environment().get_template("cells.html.j2").module
+    assert "declared, not checked" in cells.epsilon(0.1, checked=False)
 
 
 def test_a_class_need_not_be_hashable(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY.replace("@dataclass(frozen=True)", "@dataclass"))
     frame = some_rows()
-    plan = report.Plan(mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0], utility="none")
+    plan = report.AuditPlan(
+        mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0], utility="none"
+    )
     labels = frame["bought"].to_numpy(np.uint8)
-    found = report.expose(labels, known_beliefs(frame["eta"], labels), plan)
-    assert [one.setting.mechanism.bag_size for one in found] == [1, 3]
+    exposures = report.expose(labels, known_estimates(frame["eta"], labels), plan)
+    assert [exposure.setting.mechanism.bag_size for exposure in exposures] == [1, 3]
 
 
 def test_without_a_channel_the_promise_is_sampled(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
     frame = some_rows(3000)
-    plan = report.Plan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[2.0], utility="none")
-    (one,) = report.expose(
-        frame["bought"].to_numpy(np.uint8), known_beliefs(frame["eta"], frame["bought"]), plan
+    plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[2.0], utility="none")
+    (exposure,) = report.expose(
+        frame["bought"].to_numpy(np.uint8), known_estimates(frame["eta"], frame["bought"]), plan
     )
-    assert one.method == "by sampled releases"
+    assert exposure.method == "by sampled releases"
     channel = plan.settings[0].mechanism._law()
     eta = frame["eta"].to_numpy()[: 3000 // 3 * 3].reshape(-1, 3)
     exact = la.additive_advantage(eta, channel).mean()
-    assert one.plug_in.value == pytest.approx(exact, abs=4 * one.plug_in.standard_error)
+    assert exposure.plug_in.value == pytest.approx(exact, abs=4 * exposure.plug_in.standard_error)
+
+
+def test_an_error_of_the_exact_path_is_not_hidden_by_sampling(monkeypatch):
+    """Only a mechanism without a channel is sampled."""
+
+    def fail(eta, mechanism):
+        raise ValueError("a fault")
+
+    monkeypatch.setattr(attack, "additive_advantage", fail)
+    with pytest.raises(ValueError, match="a fault"):
+        attack.plug_in_advantage(
+            np.full((4, 1), 0.5), la.RandomizedResponse(1.0), np.random.default_rng(0)
+        )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +172,7 @@ def test_a_mechanism_that_cannot_be_audited_is_refused(tmp_path, name, text, mes
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        report.Plan(mechanisms=[str(path)])
+        report.AuditPlan(mechanisms=[str(path)])
 
 
 RESPONSE = """
@@ -190,14 +206,16 @@ def written(folder, text, name="mine.py"):
 
 def test_an_honest_class_passes(tmp_path):
     for text in (RESPONSE, SILENT.replace(RELEASE, "rng.integers(0, 3, len(labels))")):
-        (setting,) = report.Plan(mechanisms=[written(tmp_path, text)]).settings
+        (setting,) = report.AuditPlan(mechanisms=[written(tmp_path, text)]).settings
         assert setting.checked
 
 
 @pytest.mark.parametrize("kind", ["GeometricProportions", "LabelProportions", "NoRelease"])
 def test_classes_derived_from_ours_pass(tmp_path, kind):
     text = f"import labelaudit as la\n\nclass Mine(la.{kind}):\n    pass\n"
-    plan = report.Plan(mechanisms=[written(tmp_path, text)], bag_sizes=[1, 40], epsilons=[0.3, 3])
+    plan = report.AuditPlan(
+        mechanisms=[written(tmp_path, text)], bag_sizes=[1, 40], epsilons=[0.3, 3]
+    )
     assert all(setting.checked for setting in plan.settings)
 
 
@@ -220,14 +238,14 @@ def test_classes_derived_from_ours_pass(tmp_path, kind):
 )
 def test_a_release_that_leaks_more_than_its_channel_is_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
-        report.Plan(mechanisms=[written(tmp_path, text)], bag_sizes=[5], epsilons=[1.0])
+        report.AuditPlan(mechanisms=[written(tmp_path, text)], bag_sizes=[5], epsilons=[1.0])
 
 
 def test_of_ones_own_mechanism_a_contradiction_comes_before_its_guarantee(tmp_path):
-    (setting,) = report.Plan(mechanisms=[written(tmp_path, RESPONSE)]).settings
+    (setting,) = report.AuditPlan(mechanisms=[written(tmp_path, RESPONSE)]).settings
     target = report.Target("additive", 0.4)
-    assert advice.judge(exposed(setting, 0.1, 0.2), target, GOOD).word == "meets"
-    assert advice.judge(exposed(setting, 0.1, 0.2, 0.05), target, GOOD).word == "cannot tell"
+    assert report.decide(exposed(setting, 0.1, 0.2), target, GOOD).word == "meets"
+    assert report.decide(exposed(setting, 0.1, 0.2, 0.05), target, GOOD).word == "cannot tell"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +260,7 @@ def test_of_ones_own_mechanism_a_contradiction_comes_before_its_guarantee(tmp_pa
 def test_a_faulty_channel_is_one_line(tmp_path, channel, message):
     text = RESPONSE.replace("RandomizedResponse(1.0).channel()", channel)
     with pytest.raises(ValueError, match=f"Mine cannot be audited: {message}"):
-        report.Plan(mechanisms=[written(tmp_path, text)])
+        report.AuditPlan(mechanisms=[written(tmp_path, text)])
 
 
 def test_every_release_sees_the_same_type_of_label(csv, tmp_path):
@@ -255,7 +273,7 @@ def test_every_release_sees_the_same_type_of_label(csv, tmp_path):
     assert run(csv, *arguments, "--refits", 2, "--mechanisms", path, "--output", page) == 0
     # It can be made for any bag size, so it is tried on the table's bags as well.
     numbers = json.loads(page.with_suffix(".json").read_text())
-    assert [one["given"]["setting"] for one in numbers["given_bags"]] == ["Majority (epsilon 1)"]
+    assert [pair["given"]["setting"] for pair in numbers["given_bags"]] == ["Majority (epsilon 1)"]
     assert numbers["given_bags"][0]["given"]["verdict"] in ("meets", "misses", "cannot tell")
     assert "In the table's own bags" in numbers["summary"]
     assert "revealed" in page.read_text()
@@ -271,8 +289,8 @@ def test_a_mechanism_that_fails_under_way_is_one_line(csv, tmp_path, capsys):
 
 def test_mechanisms_of_one_name_are_told_apart(tmp_path, csv):
     paths = [written(tmp_path / folder, RESPONSE, "mine.py") for folder in ("one", "two")]
-    plan = report.Plan(mechanisms=paths, utility="none")
-    assert [one.title for one in plan.settings] == paths
+    plan = report.AuditPlan(mechanisms=paths, utility="none")
+    assert [setting.title for setting in plan.settings] == paths
     data = read_table(csv, label="bought", prior="eta")
     audit = report.audit(data, plan)
     assert list(audit.exposed) == paths
@@ -283,11 +301,11 @@ def test_mechanisms_of_one_name_are_told_apart(tmp_path, csv):
 def test_files_of_one_stem_are_modules_of_their_own(tmp_path):
     other = RESPONSE.replace("1.0", "2.0")
     paths = [written(tmp_path / "one", RESPONSE), written(tmp_path / "two", other)]
-    kinds = [type(one.mechanism) for one in report.Plan(mechanisms=paths).settings]
+    kinds = [type(setting.mechanism) for setting in report.AuditPlan(mechanisms=paths).settings]
     assert [kind.epsilon for kind in kinds] == [1.0, 2.0]
     assert kinds[0].__module__ != kinds[1].__module__
 
 
 def test_a_file_that_ends_the_program_does_not(tmp_path):
     with pytest.raises(ValueError, match="cannot be run: SystemExit: 3"):
-        report.Plan(mechanisms=[written(tmp_path, "import sys\nsys.exit(3)\n")])
+        report.AuditPlan(mechanisms=[written(tmp_path, "import sys\nsys.exit(3)\n")])

@@ -11,7 +11,7 @@ import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
 from labelaudit.report import utility
-from labelaudit.report.intervals import Share
+from labelaudit.report.intervals import Curve, Measured
 
 
 @pytest.fixture
@@ -25,10 +25,10 @@ def test_debiased_labels_are_unbiased_and_in_other_bags_each_time():
     rng = np.random.default_rng(0)
     total, bags = np.zeros(12), set()
     for _ in range(8000):
-        found, rows = utility.debiased_labels(labels, mechanism, rng)
+        unbiased, rows = utility.debiased_labels(labels, mechanism, rng)
         assert sorted(rows) == list(range(12))
         bags.add(tuple(rows[:3]))
-        total[rows] += found
+        total[rows] += unbiased
     assert len(bags) > 1000
     # A mean over all bags, the record's own among them, would be 0.14 too low on the ones.
     np.testing.assert_allclose(total / 8000, labels, atol=0.06)
@@ -36,13 +36,13 @@ def test_debiased_labels_are_unbiased_and_in_other_bags_each_time():
 
 def test_runs_on_proportions_differ_by_their_bags(csv):
     data = read_table(csv, label="bought", features=["x", "kind"])
-    plan = report.Plan(mechanisms=["llp"], bag_sizes=[8])
-    _, one = report.measure_utility(data, plan.settings, "logistic", 0)
-    _, other = report.measure_utility(data, plan.settings, "logistic", 1)
-    assert one.auc.value != other.auc.value
+    plan = report.AuditPlan(mechanisms=["llp"], bag_sizes=[8])
+    _, first = report.measure_utility(data, plan.settings, "logistic", 0)
+    _, second = report.measure_utility(data, plan.settings, "logistic", 1)
+    assert first.auc.value != second.auc.value
     rows, labels = utility.design(data, np.arange(600)), data.labels.astype(float)
     curves = utility._logistic_curves(rows, labels, plan.settings, np.random.default_rng(0))
-    assert len({curve.share.value for curve in curves[plan.settings[0]]}) > 1
+    assert len({curve.area.value for curve in curves[plan.settings[0]]}) > 1
 
 
 def test_rare_labels_and_huge_bags_leave_a_number_out(tmp_path):
@@ -51,14 +51,14 @@ def test_rare_labels_and_huge_bags_leave_a_number_out(tmp_path):
     path = tmp_path / "rare.csv"
     frame.to_csv(path, index=False)
     data = read_table(path, label="bought")
-    plan = report.Plan(mechanisms=["llp"], bag_sizes=[2, 300, 2000])
+    plan = report.AuditPlan(mechanisms=["llp"], bag_sizes=[2, 300, 2000])
     clean, small, large, huge = report.measure_utility(data, plan.settings, "logistic", 0)
     assert 0 < clean.auc.value < 1 and math.isfinite(small.auc.value)
     assert large.worth is not None and large.auc is None
     assert huge.worth is None and huge.auc is None
     alone = replace(data, labels=(np.arange(3000) == 7).astype(np.uint8))
-    for one in report.measure_utility(alone, plan.settings, "logistic", 0):
-        assert one.auc is None or math.isfinite(one.auc.value)
+    for measured in report.measure_utility(alone, plan.settings, "logistic", 0):
+        assert measured.auc is None or math.isfinite(measured.auc.value)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -95,8 +95,26 @@ def test_logistic_model_agrees_with_scikit_learn():
 def test_worth_in_closed_form(mechanism, noise):
     labels = (np.random.default_rng(0).random(200_000) < 0.3).astype(float)
     expected = 1 / (mechanism.bag_size + noise / (0.3 * 0.7))
-    found = utility.worth_of(labels, mechanism, np.random.default_rng(1))
-    assert found == pytest.approx(expected, rel=0.03)
+    worth = utility.worth_of(labels, mechanism, np.random.default_rng(1))
+    assert worth == pytest.approx(expected, rel=0.03)
+
+
+class NotDebiased(la.GeometricProportions):
+    def debias(self, releases):
+        raise ValueError("it does not say how")
+
+
+class NotReleased(la.GeometricProportions):
+    def release(self, labels, rng):
+        raise ValueError("a fault of the release")
+
+
+def test_only_debias_may_say_that_a_cost_is_unknown():
+    labels, rng = np.tile([0, 1], 50), np.random.default_rng(0)
+    assert utility.worth_of(labels, NotDebiased(4, 1.0), rng) is None
+    assert utility.worth_of(labels, la.LabelProportions(60), rng) is None
+    with pytest.raises(ValueError, match="a fault of the release"):
+        utility.worth_of(labels, NotReleased(4, 1.0), rng)
 
 
 def test_noise_is_compared_without_chance():
@@ -128,22 +146,22 @@ def test_area_under_the_curve_and_its_error():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 500)
     scores = np.round(labels + rng.standard_normal(500), 1)
-    curve = utility.Curve.of(scores, labels)
-    assert curve.share.value == pytest.approx(roc_auc_score(labels, scores))
+    curve = Curve.of(scores, labels)
+    assert curve.area.value == pytest.approx(roc_auc_score(labels, scores))
     draws = []
     for _ in range(300):
         rows = rng.integers(0, 500, 500)
         draws.append(roc_auc_score(labels[rows], scores[rows]))
-    assert curve.share.standard_error == pytest.approx(np.std(draws), rel=0.2)
-    assert (curve - curve).share == Share(0.0, 0.0)
+    assert curve.area.standard_error == pytest.approx(np.std(draws), rel=0.2)
+    assert (curve - curve).area == Measured(0.0, 0.0)
 
 
 def test_the_network_is_trained_for_the_settings_in_focus(csv):
     pytest.importorskip("torch")
     data = read_table(csv, label="bought", features=["x", "kind"])
-    plan = report.Plan(mechanisms=["rr"], epsilons=[1.0, 4.0])
+    plan = report.AuditPlan(mechanisms=["rr"], epsilons=[1.0, 4.0])
     first, second = plan.settings
     rows = report.measure_utility(data, plan.settings, "network", 0, focus=[second])
-    found = {one.setting: one for one in rows}
-    assert found[first].auc is None and found[first].worth < found[second].worth < 1
-    assert 0.5 < found[second].auc.value < 1 and found[None].loss.value == 0
+    utilities = {utility.setting: utility for utility in rows}
+    assert utilities[first].auc is None and utilities[first].worth < utilities[second].worth < 1
+    assert 0.5 < utilities[second].auc.value < 1 and utilities[None].loss.value == 0

@@ -1,28 +1,36 @@
-"""An audit of one's own data: a table with a sensitive label in, a report to act on out.
+"""An audit of a table of your own: a table with a sensitive label in, a report out.
 
-`audit` does all of it; each step is a function of its own, which chapter 14 calls one by one.
+`audit` does all of it; each step is a function of its own, which chapter 14 calls. The steps are in
+`plan`, `eta`, `attack`, `scenarios`, `utility` and `decisions`; the report's sentences in `words`.
 
->>> from labelaudit.report import Plan
->>> [setting.title for setting in Plan(mechanisms=["rr"], epsilons=[1.0]).settings]
+>>> from labelaudit.report import AuditPlan
+>>> [setting.title for setting in AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings]
 ['RR (epsilon 1)']
 """
 
 from __future__ import annotations
 
-from labelaudit.report.advice import advise, judge
-from labelaudit.report.beliefs import believe, calibration_ratio_said, calibration_test
-from labelaudit.report.exposure import SURE, expose
+from labelaudit.report.attack import SURE, expose, most_exposed
+from labelaudit.report.decisions import Advice, Decision, advise, decide
+from labelaudit.report.eta import EtaEstimates, estimate_eta
+from labelaudit.report.numbers import as_json, tables
 from labelaudit.report.page import as_html
-from labelaudit.report.plan import Plan, Target
-from labelaudit.report.recommendation import summary
-from labelaudit.report.records import most_exposed
-from labelaudit.report.report import Report, as_json, audit
-from labelaudit.report.scenarios import bag_facts, given_bags, knowing_more
+from labelaudit.report.plan import AuditPlan, Target
+from labelaudit.report.scenarios import bag_facts, compare_bags, knowing_more
+from labelaudit.report.steps import Report, audit
 from labelaudit.report.utility import measure_utility
+from labelaudit.report.words import (
+    calibration_ratio_sentence,
+    calibration_test_sentence,
+    summary,
+)
 
 __all__ = [
     "SURE",
-    "Plan",
+    "Advice",
+    "AuditPlan",
+    "Decision",
+    "EtaEstimates",
     "Report",
     "Target",
     "advise",
@@ -30,14 +38,15 @@ __all__ = [
     "as_json",
     "audit",
     "bag_facts",
-    "believe",
-    "calibration_ratio_said",
-    "calibration_test",
+    "calibration_ratio_sentence",
+    "calibration_test_sentence",
+    "compare_bags",
+    "decide",
+    "estimate_eta",
     "expose",
-    "given_bags",
-    "judge",
     "knowing_more",
     "measure_utility",
     "most_exposed",
     "summary",
+    "tables",
 ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import os
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from labelaudit.command_line import CommandError
+from labelaudit.files import write_atomically
 
-# What is needed to read a table, and besides to learn eta or to train the network.
-READS, LEARNS, NETWORK = ("pandas", "pyarrow"), ("sklearn",), ("torch",)
+# What is needed to read a table and write the page, to learn eta, and to train the network.
+ALWAYS, LEARNS, NETWORK = ("pandas", "pyarrow", "matplotlib", "jinja2"), ("sklearn",), ("torch",)
 
 
 class Failure(CommandError):
@@ -39,32 +41,31 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--id", metavar="COLUMN", help="names of the records (default: row numbers)"
     )
+    # Defaults are those of `AuditPlan`.
     parser.add_argument(
-        "--mechanisms", nargs="+", metavar="NAME", default=["rr", "llp", "geometric", "laplace"],
+        "--mechanisms", nargs="+", metavar="NAME",
         help="of rr, llp, geometric, laplace; FILE.py[:CLASS] or CHANNEL.csv for your own",
     )  # fmt: skip
-    parser.add_argument("--bag-sizes", nargs="+", type=int, metavar="K", default=[2, 8, 32])
+    parser.add_argument("--bag-sizes", nargs="+", type=int, metavar="K", help="default: 2 8 32")
     parser.add_argument(
-        "--epsilons", nargs="+", type=float, metavar="EPSILON", default=[0.5, 1.0, 2.0, 4.0]
+        "--epsilons", nargs="+", type=float, metavar="EPSILON", help="default: 0.5 1 2 4"
     )
     parser.add_argument(
-        "--target", default="additive=0.05", metavar="KIND=VALUE",
+        "--target", metavar="KIND=VALUE",
         help="additive=0.05 (default), multiplicative=1 or epsilon=1",
     )  # fmt: skip
-    parser.add_argument(
-        "--level", type=float, default=0.98, help="level of the multiplicative percentile"
-    )
+    parser.add_argument("--level", type=float, help="level of the multiplicative percentile")
     parser.add_argument("--utility", metavar="MODEL", help="none, logistic (default) or network")
     parser.add_argument(
-        "--repeats", nargs="+", type=int, metavar="R", default=[1, 2, 5],
+        "--repeats", nargs="+", type=int, metavar="R",
         help="numbers of releases to look ahead to (default: 1 2 5)",
     )  # fmt: skip
     parser.add_argument(
-        "--known", nargs="+", type=int, metavar="J", default=[],
-        help="numbers of bag-mates an attacker may know (default: none, one, half, all)",
+        "--known", nargs="+", type=int, metavar="J",
+        help="numbers of other members known to an attacker (default: none, one, half, all)",
     )  # fmt: skip
-    parser.add_argument("--refits", type=int, default=3, metavar="N", help="times eta is estimated")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--refits", type=int, metavar="N", help="times eta is estimated")
+    parser.add_argument("--seed", type=int)
     parser.add_argument(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
@@ -75,7 +76,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run_command(arguments: argparse.Namespace) -> int:
-    """Refuse what cannot be done, then do it, and say where the two files are."""
+    """Reject what cannot be done, then do it, and say where the two files are."""
     _check_combination(arguments)
     _check_installed(arguments)
     page = arguments.output or Path(f"{arguments.file.stem}-audit.html")
@@ -83,24 +84,20 @@ def run_command(arguments: argparse.Namespace) -> int:
     _check_output(page, numbers, arguments.overwrite)
 
     from labelaudit.datasets import read_table
-    from labelaudit.report import Plan, Target, as_html, as_json, audit
-    from labelaudit.report.trial import OwnFault
+    from labelaudit.report import AuditPlan, Target, as_html, as_json
+    from labelaudit.report.own_mechanism import OwnMechanismError
+    from labelaudit.report.steps import audit_checked
 
-    say = _progress()
+    progress = _progress()
     try:
-        plan = Plan(
-            mechanisms=arguments.mechanisms,
-            bag_sizes=arguments.bag_sizes,
-            epsilons=arguments.epsilons,
-            target=Target.parse(arguments.target),
-            level=arguments.level,
-            utility=arguments.utility or ("none" if arguments.prior else "logistic"),
-            refits=arguments.refits,
-            repeats=arguments.repeats,
-            known=arguments.known,
-            seed=arguments.seed,
-        )
-        say(f"reading {arguments.file}")
+        names = [field.name for field in dataclasses.fields(AuditPlan)]
+        chosen = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+        if arguments.target is not None:
+            chosen["target"] = Target.parse(arguments.target)
+        if arguments.prior:
+            chosen.setdefault("utility", "none")
+        plan = AuditPlan(**chosen)
+        progress(f"reading {arguments.file}")
         table = read_table(
             arguments.file,
             label=arguments.label,
@@ -114,8 +111,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     try:
-        report = audit(table, plan, say)
-    except OwnFault as error:
+        report = audit_checked(table, plan, progress)
+    except OwnMechanismError as error:
         raise Failure(str(error)) from error
     _write({page: as_html(report), numbers: as_json(report)})
     print(report.summary)
@@ -124,7 +121,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 
 def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
-    """The files must be such as can be written, and not there yet."""
+    """The two files must be writable, and must not exist yet."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise CommandError(f"the page must be an .html file, not {page}")
     for path in (page, numbers):
@@ -137,7 +134,7 @@ def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
 
 
 def _check_combination(arguments: argparse.Namespace) -> None:
-    """A prior stands in for features: with it none are read, and no model can be trained."""
+    """A prior replaces the features: with it none are read, and no model can be trained."""
     if arguments.prior and arguments.features:
         raise CommandError("--prior takes the place of --features: give one of the two")
     if arguments.prior and arguments.utility not in (None, "none"):
@@ -148,32 +145,32 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 
 def _check_installed(arguments: argparse.Namespace) -> None:
-    needed = [*READS, *(() if arguments.prior else LEARNS)]
+    needed = [*ALWAYS, *(() if arguments.prior else LEARNS)]
     needed += NETWORK if arguments.utility == "network" else ()
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         names = " and ".join(missing).replace("sklearn", "scikit-learn")
-        raise CommandError(f"an audit needs {names}: pip install 'labelaudit[train]'")
+        raise CommandError(f"an audit needs {names}: in a clone, pip install '.[audit]'")
 
 
 def _progress() -> Any:
     """Lines on the error stream, each with the seconds since the start."""
     start = time.monotonic()
 
-    def say(line: str) -> None:
+    def progress(line: str) -> None:
         print(f"[{time.monotonic() - start:5.0f} s] {line}", file=sys.stderr, flush=True)
 
-    return say
+    return progress
 
 
 def _write(texts: dict[Path, str]) -> None:
-    """Each file whole or not at all, and none before all are on the disk."""
-    partial = {path: path.with_name(f"{path.name}.partial") for path in texts}
-    try:
-        for path, text in texts.items():
-            partial[path].write_text(text, encoding="utf-8")
-        for path in texts:
-            os.replace(partial[path], path)
-    finally:
-        for path in partial.values():
-            path.unlink(missing_ok=True)
+    """Write every file or none: each is renamed only after the next one is complete."""
+    (path, text), *rest = texts.items()
+    content = text.encode()
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+        if rest:
+            _write(dict(rest))
+
+    write_atomically(path, write)

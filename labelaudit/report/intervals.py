@@ -1,22 +1,37 @@
-"""Intervals from numbers of which no more is known than their error within a refit.
+"""Numbers with their errors: ratios over bags, means over rounds and refits, areas under curves.
 
-The spread between refits is added by Rubin's rule: the mean error within a refit, squared, plus
-(1 + 1/refits) times the variance between them. That errs on the wide side, since other bags and
-fresh noise, which averaging makes smaller, are part of both. `pool` does better where it can.
+An audit attacks the same records in several rounds, in other bags and with fresh noise, and again
+for every refit of eta. There are two ways to an interval.
+
+`RoundAverages` follows the records. In a round a number is a ratio of sums over bags, and its error
+follows from how bags differ. The error from bags and noise averages out over rounds. The error from
+the records does not, since every round has the same records: it is the covariance of two rounds. To
+first order that is a sum over records: the product of the deviations of the record's bags in the
+two rounds, which have only that record in common. Refits that differ by more than this explains
+differ by their eta. The excess is added by Rubin's rule, (1 + 1/refits) times: once for the mean
+over the splits that were drawn, once for training on records that were not drawn.
+
+`over_refits` needs no more than a value and an error from each refit: the mean squared error within
+a refit plus (1 + 1/refits) times the variance between refits (Rubin's rule). Its intervals are
+wider than necessary, since bags and noise, which averaging reduces, are part of both terms.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats
 
 from labelaudit.checks import Floats
 
 COVERAGE = 0.95
+# Units whose bags are followed from round to round; in a large table they are a sample.
+MOST_UNITS = 25_000
 
 
 @dataclass(frozen=True)
@@ -33,11 +48,14 @@ class Interval:
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
-@dataclass(frozen=True)
-class Share:
-    """A number from one refit, with its standard error over bags.
+UNDEFINED = Interval(math.nan, math.nan, math.nan, math.nan)
 
-    Where some rounds or groups of bags came out infinite, `least` is the smallest of them.
+
+@dataclass(frozen=True)
+class Measured:
+    """A number from one round or one refit, with its standard error over bags.
+
+    Where some rounds or groups of bags were infinite, `least` is the smallest value of them.
     """
 
     value: float
@@ -45,65 +63,194 @@ class Share:
     least: float = math.inf
 
 
-def over_bags(sums: Floats, sizes: Floats) -> Share:
+def over_bags(sums: Floats, sizes: Floats) -> Measured:
     """The ratio of two sums over bags, with its linearised standard error.
 
-    >>> share = over_bags(np.array([0.0, 2.0]), np.array([2.0, 2.0]))
-    >>> share.value, round(share.standard_error, 3)
+    >>> measured = over_bags(np.array([0.0, 2.0]), np.array([2.0, 2.0]))
+    >>> measured.value, round(measured.standard_error, 3)
     (0.5, 0.5)
     """
     total = float(sizes.sum())
     if total == 0:
-        return Share(math.nan, math.nan)
+        return Measured(math.nan, math.nan)
     value = float(sums.sum()) / total
     squares = float(((sums - value * sizes) ** 2).sum())
     n = len(sums)
-    return Share(value, math.sqrt(squares * n / max(n - 1, 1)) / total)
+    return Measured(value, math.sqrt(squares * n / max(n - 1, 1)) / total)
 
 
-def over_refits(shares: Sequence[Share]) -> Interval:
-    """Rubin's rule, with his degrees of freedom.
+def over_rounds(rounds: Sequence[Measured]) -> Measured:
+    """The mean over rounds on the same records; the median where some of them are infinite.
 
-    >>> interval = over_refits([Share(0.10, 0.01), Share(0.12, 0.01)])
+    The error is that of one round, which is wider than necessary: the part from bags and noise
+    would shrink, the part from the records would not.
+
+    >>> over_rounds([Measured(2.0, 0.1), Measured(math.inf, math.inf), Measured(3.0, 0.1)])
+    Measured(value=3.0, standard_error=inf, least=2.0)
+    """
+    values = np.array([measured.value for measured in rounds])
+    if np.isinf([measured.value + measured.standard_error for measured in rounds]).any():
+        least = min(*values, *(measured.least for measured in rounds))
+        return Measured(float(np.median(values)), math.inf, float(least))
+    error = math.sqrt(np.mean([measured.standard_error**2 for measured in rounds]))
+    return Measured(float(values.mean()), error)
+
+
+def over_refits(refits: Sequence[Measured]) -> Interval:
+    """Rubin's rule, with its degrees of freedom.
+
+    >>> interval = over_refits([Measured(0.10, 0.01), Measured(0.12, 0.01)])
     >>> round(interval.value, 3), round(interval.standard_error, 4)
     (0.11, 0.02)
     """
-    values = np.array([share.value for share in shares])
-    if not np.isfinite([share.value + share.standard_error for share in shares]).all():
-        return _unbounded(values, min(share.least for share in shares))
-    within = float(np.mean([share.standard_error**2 for share in shares]))
+    values = np.array([measured.value for measured in refits])
+    if np.isnan(values).any():
+        return UNDEFINED
+    if not np.isfinite([measured.value + measured.standard_error for measured in refits]).all():
+        least = min(float(values.min()), *(measured.least for measured in refits))
+        return Interval(float(np.median(values)), math.inf, least, math.inf)
+    within = float(np.mean([measured.standard_error**2 for measured in refits]))
     spread = float(values.var(ddof=1)) if values.size > 1 else 0.0
-    between = (1 + 1 / values.size) * spread
+    return _rubin(float(values.mean()), within, (1 + 1 / values.size) * spread, values.size)
+
+
+def _rubin(value: float, within: float, between: float, refits: int) -> Interval:
+    """The interval of a mean over refits, from the two parts of its variance."""
     error = math.sqrt(within + between)
-    if between > 0:
-        freedom = (values.size - 1) * (1 + within / between) ** 2
-        reach = float(stats.t.ppf((1 + COVERAGE) / 2, freedom))
-    else:
-        reach = float(stats.norm.ppf((1 + COVERAGE) / 2))
-    value = float(values.mean())
+    # Rubin's degrees of freedom: a small number of refits says little about how far etas differ.
+    freedom = (refits - 1) * (1 + within / between) ** 2 if between > 0 else math.inf
+    reach = float(stats.t.ppf((1 + COVERAGE) / 2, freedom))
     return Interval(value, error, value - reach * error, value + reach * error)
 
 
-def over_rounds(shares: Sequence[Share]) -> Share:
-    """The mean over rounds on the same records; the median where some of them are endless.
+@dataclass(frozen=True)
+class _Mean:
+    """Numbers of a round or a refit, their variance, and each unit's products with itself."""
 
-    Errors are not reduced: that errs on the wide side, since only the part from bags and noise
-    would shrink.
+    value: Floats
+    variance: Floats
+    products: Floats
+    total: Floats
 
-    >>> over_rounds([Share(2.0, 0.1), Share(math.inf, math.inf), Share(3.0, 0.1)])
-    Share(value=3.0, standard_error=inf, least=2.0)
+
+class RoundAverages:
+    """Several numbers of one setting, each a ratio of sums over bags, averaged over rounds.
+
+    `unseen` holds, for each number, what one record could have added to its bag. One such change
+    upwards and one downwards are counted in the error, so that it is above zero where all bags are
+    equal, as under a perfect attack: an event that n bags do not show is still possible.
     """
-    values = np.array([share.value for share in shares])
-    if np.isinf([share.value + share.standard_error for share in shares]).any():
-        least = min(*values, *(share.least for share in shares))
-        return Share(float(np.median(values)), math.inf, float(least))
-    error = math.sqrt(np.mean([share.standard_error**2 for share in shares]))
-    return Share(float(values.mean()), error)
+
+    def __init__(self, unseen: Mapping[str, float], units: int) -> None:
+        """Units are what the rounds have in common: records or, where bags are fixed, bags."""
+        self.unseen = dict(unseen)
+        followed = min(units, MOST_UNITS)
+        self._weight = units / followed
+        # The position of each unit among those that are followed; -1 for the others.
+        self._position = np.full(units, -1)
+        self._position[np.random.default_rng(0).permutation(units)[:followed]] = range(followed)
+        # For each unit the deviations of its bags, over the rounds of this refit and over refits.
+        self._in_refit, self._in_all = np.zeros((2, followed, len(self.unseen)))
+        self._rounds: list[_Mean] = []
+        self._refits: list[_Mean] = []
+
+    def add(
+        self, sums: Floats, sizes: Floats, units: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
+        """Add a round: sums and sizes (n_bags, numbers), and the units of each bag, bag by bag."""
+        n_bags = len(sums)
+        total = np.ones(n_bags) @ sizes
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = np.ones(n_bags) @ sums / total
+        # The sum of squares of sums - value * sizes, without a table of them.
+        squares = _products(sums, sums) - 2 * value * _products(sums, sizes)
+        squares += value**2 * _products(sizes, sizes)
+        position = self._position[units]
+        followed = np.flatnonzero(position >= 0)
+        bag = np.searchsorted(np.cumsum(lengths), followed, side="right")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            variance = np.maximum(squares, 0) / total**2 * n_bags / max(n_bags - 1, 1)
+            deviations = (sums[bag] - value * sizes[bag]) / total
+        self._in_refit[position[followed]] += deviations
+        self._rounds.append(_Mean(value, variance, _products(deviations, deviations), total))
+
+    def end_refit(self) -> None:
+        """The rounds that follow have another eta."""
+        number = len(self._rounds)
+        covariance = self._covariance(self._in_refit, self._rounds)
+        own = sum(mean.variance for mean in self._rounds)
+        self._in_refit /= number
+        self._refits.append(
+            _Mean(
+                value=np.mean([mean.value for mean in self._rounds], axis=0),
+                # Rounds that share records cannot differ more than rounds that do not.
+                variance=(own + np.maximum(covariance, 0)) / number**2,
+                products=_products(self._in_refit, self._in_refit),
+                total=np.mean([mean.total for mean in self._rounds], axis=0),
+            )
+        )
+        self._in_all += self._in_refit
+        self._in_refit[:] = 0
+        self._rounds = []
+
+    def intervals(self) -> dict[str, Interval]:
+        """The mean over all refits of each number, with its 95% interval."""
+        number = len(self._refits)
+        covariance = self._covariance(self._in_all, self._refits)
+        variance = np.mean([mean.variance for mean in self._refits], axis=0)
+        shared = np.clip(covariance / max(number * (number - 1), 1), 0, variance)
+        values = np.array([mean.value for mean in self._refits])
+        spread = values.var(axis=0, ddof=1) if number > 1 else np.zeros(len(shared))
+        between = (1 + 1 / number) * np.maximum(spread - (variance - shared), 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rare = 2 * (np.array([*self.unseen.values()]) / self._refits[0].total) ** 2
+        within = (variance + (number - 1) * shared) / number + rare
+        columns = (column.tolist() for column in (values.mean(axis=0), within, between))
+        return {
+            name: UNDEFINED if math.isnan(value) else _rubin(value, inner, outer, number)
+            for name, value, inner, outer in zip(self.unseen, *columns, strict=True)
+        }
+
+    def _covariance(self, deviations: Floats, means: Sequence[_Mean]) -> Floats:
+        """Products of a unit's deviations in different rounds, summed over units and rounds."""
+        own = sum(mean.products for mean in means)
+        return self._weight * (_products(deviations, deviations) - own)
 
 
-def _unbounded(values: Floats, least: float) -> Interval:
-    """Where a refit has an infinite value, or none because there was nothing to divide by."""
-    if np.isnan(values).any():
-        return Interval(math.nan, math.nan, math.nan, math.nan)
-    value = float(np.median(values))
-    return Interval(value, math.inf, min(float(values.min()), least), math.inf)
+def _products(first: Floats, second: Floats) -> Floats:
+    return np.einsum("ij,ij->j", first, second)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The fraction of negatives that each positive ranks above, and the reverse for negatives.
+
+    Their means are the area under the ROC curve. Their spread gives its error, and the error of the
+    difference between two scores of the same rows (DeLong, DeLong and Clarke-Pearson).
+
+    >>> Curve.of(np.array([0.1, 0.7, 0.7, 0.7]), np.array([0, 1, 1, 0])).area.value
+    0.75
+    """
+
+    ones: Floats
+    zeros: Floats
+
+    @classmethod
+    def of(cls, scores: Floats, labels: NDArray[Any]) -> Curve:
+        """Ties count half."""
+        positive = np.asarray(labels) == 1
+        ranks = stats.rankdata(scores)
+        above = ranks[positive] - stats.rankdata(scores[positive])
+        below = ranks[~positive] - stats.rankdata(scores[~positive])
+        return cls(above / (~positive).sum(), 1 - below / positive.sum())
+
+    def __sub__(self, other: Curve) -> Curve:
+        """The difference of two curves over the same rows."""
+        return Curve(self.ones - other.ones, self.zeros - other.zeros)
+
+    @property
+    def area(self) -> Measured:
+        """The area and its standard error."""
+        sides = [side for side in (self.ones, self.zeros) if side.size > 1]
+        variance = sum(side.var(ddof=1) / side.size for side in sides)
+        return Measured(float(self.ones.mean()), math.sqrt(variance))

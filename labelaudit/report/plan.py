@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,16 +14,24 @@ import numpy as np
 
 from labelaudit import checks
 from labelaudit.datasets import Table
-from labelaudit.report.settings import Setting, settings_of
+from labelaudit.mechanisms import Kind, Mechanism
+from labelaudit.report import words
+from labelaudit.report.own_mechanism import (
+    PARAMETERS,
+    OwnMechanismError,
+    check_own,
+    construct,
+    is_own,
+    kind_named,
+)
 
 TARGETS = ("additive", "multiplicative", "epsilon")
-LISTS = ("mechanisms", "bag_sizes", "epsilons", "repeats", "known")
 UTILITIES = ("none", "logistic", "network")
-# Fewer bags than this say nothing about how bags differ.
+# Fewer bags than this do not show how bags differ.
 LEAST_BAGS = 10
 # With fewer of either label no fold can be trained or checked.
 LEAST_OF_EACH = 20
-# So many members of one bag take seconds for each setting and refit.
+# A bag of this many members takes seconds for each setting and refit.
 MOST_IN_OWN_BAG = 50_000
 # The most records in a batch of the network, which holds whole bags.
 MOST_IN_BATCH = 512
@@ -38,7 +49,7 @@ class Target:
 
     kind: str = "additive"
     value: float = 0.05
-    # That of the plan, which sets it.
+    # The plan sets its own.
     level: float = field(default=0.98, repr=False)
 
     def __post_init__(self) -> None:
@@ -62,31 +73,91 @@ class Target:
         except ValueError:
             if kind in TARGETS:
                 raise ValueError(f"a target is written {kind}=NUMBER, not {text!r}") from None
-            # It is the kind that is wrong, and that the message is to name.
+            # The kind is wrong, and the message must name it.
             number = 0.0
         return cls(kind, number)
 
     def __str__(self) -> str:
         """In words."""
-        names = {"additive": "additive advantage", "multiplicative": "multiplicative advantage"}
-        whom = f" for {100 * self.level:.4g}% of the records"
-        return f"{names.get(self.kind, 'epsilon')} of at most {self.value:g}" + (
-            whom if self.kind == "multiplicative" else ""
-        )
+        return words.target(self)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Setting:
+    """A mechanism with its parameters.
+
+    `checked` says whether epsilon was computed from the distribution of the release. Where that is
+    not known, epsilon is what the mechanism declares, and promises nothing.
+    """
+
+    kind: Kind
+    # A user's own class may not be hashable; kind and parameters tell settings apart.
+    mechanism: Mechanism = field(compare=False)
+    parameters: tuple[tuple[str, float], ...]
+    checked: bool = True
+
+    @property
+    def title(self) -> str:
+        """Short name and parameters."""
+        formats = {"bag_size": "bags of {:g}", "epsilon": "epsilon {:g}"}
+        values = ", ".join(formats[name].format(value) for name, value in self.parameters)
+        return f"{self.kind.name} ({values})" if values else self.kind.name
+
+    @property
+    def own(self) -> bool:
+        """Whether the mechanism is the user's."""
+        return is_own(self.kind)
+
+    @contextmanager
+    def naming_errors(self) -> Iterator[None]:
+        """Whatever a mechanism of the user's own raises becomes one line that names it."""
+        try:
+            yield
+        except Exception as error:
+            if not self.own or isinstance(error, OwnMechanismError):
+                raise
+            message = f"{self.title} failed: {type(error).__name__}: {error}"
+            raise OwnMechanismError(message) from error
+
+
+def settings_of(
+    names: Sequence[str], bag_sizes: Sequence[int], epsilons: Sequence[float]
+) -> tuple[Setting, ...]:
+    """Each mechanism at every combination of the parameters it takes.
+
+    >>> [setting.title for setting in settings_of(["rr"], [8], [0.5, 1.0])]
+    ['RR (epsilon 0.5)', 'RR (epsilon 1)']
+    """
+    kinds = {name: kind_named(name) for name in dict.fromkeys(names)}
+    occurrences = Counter(kind.name for kind in kinds.values())
+    settings = []
+    for name, kind in kinds.items():
+        if occurrences[kind.name] > 1:
+            # Mechanisms of the same name are told apart by their files.
+            kind = replace(kind, title=f"{kind.name} of {name}", name=name)
+        values = {"bag_size": bag_sizes, "epsilon": epsilons}
+        taken = [parameter for parameter in PARAMETERS if parameter in kind.parameters]
+        for combination in itertools.product(*(values[parameter] for parameter in taken)):
+            chosen = dict(zip(taken, combination, strict=True))
+            setting = Setting(kind, construct(kind, chosen), tuple(chosen.items()))
+            if setting.own:
+                setting = replace(setting, checked=check_own(setting.mechanism, setting.title))
+            settings.append(setting)
+    return tuple(settings)
+
+
+@dataclass(frozen=True)
+class AuditPlan:
     """What to compare, against which target, and how carefully.
 
-    `mechanisms` are of rr, llp, geometric and laplace, a Python file with a class of your own
-    (`mine.py` or `mine.py:Name`), or a channel matrix (`channel.csv`). `level` is that of the
-    multiplicative percentile. `refits` is how often eta is estimated anew, from other folds, with
-    other bags and fresh noise. `repeats` are the numbers of releases to look ahead to, `known` the
-    numbers of bag-mates whose labels an attacker may know; a number beyond a bag's mates is all of
-    them, and without any it is nobody, one, half and all.
+    `mechanisms` are rr, llp, geometric and laplace, a Python file with a class of your own
+    (`mine.py` or `mine.py:Name`), or a channel matrix (`channel.csv`). `level` is the level of the
+    multiplicative percentile. `refits` is how often eta is estimated, each time from other folds,
+    with other bags and fresh noise. `repeats` are numbers of releases to look ahead to. `known` are
+    numbers of other members of a bag whose labels an attacker may know; a number too large for a
+    bag stands for all of them, and the default is none, one, half and all.
 
-    >>> plan = Plan(mechanisms=["rr", "llp"], bag_sizes=[8], epsilons=[0.5, 1.0])
+    >>> plan = AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[8], epsilons=[0.5, 1.0])
     >>> [setting.title for setting in plan.settings]
     ['RR (epsilon 0.5)', 'RR (epsilon 1)', 'LLP (bags of 8)']
     """
@@ -103,19 +174,20 @@ class Plan:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check all of it, and keep sequences as tuples without repetition."""
-        for name in LISTS:
+        """Check all of it, and keep sequences as sorted tuples without repetition."""
+        for name in ("mechanisms", "bag_sizes", "epsilons", "repeats", "known"):
             if isinstance(value := getattr(self, name), str):
                 raise TypeError(f"{name} must be a list, as in [{value!r}], not a text")
-        sizes = [checks.whole_number(size, "bag size") for size in self.bag_sizes]
-        levels = [_epsilon(epsilon) for epsilon in self.epsilons]
-        repeats = [checks.whole_number(times, "repeats") for times in self.repeats]
-        for name, values in (("bag_sizes", sizes), ("epsilons", levels), ("repeats", repeats)):
-            if not values:
+        lists: dict[str, list[Any]] = {
+            "bag_sizes": [checks.whole_number(size, "bag size") for size in self.bag_sizes],
+            "epsilons": [_epsilon(epsilon) for epsilon in self.epsilons],
+            "repeats": [checks.whole_number(times, "repeats") for times in self.repeats],
+            "known": [checks.whole_number(known, "known", least=0) for known in self.known],
+        }
+        for name, values in lists.items():
+            if not values and name != "known":
                 raise ValueError(f"{name} is empty: give at least one value")
             object.__setattr__(self, name, tuple(sorted(set(values))))
-        mates = {checks.whole_number(one, "known", least=0) for one in self.known}
-        object.__setattr__(self, "known", tuple(sorted(mates)))
         object.__setattr__(self, "level", checks.real_number(self.level, "level", 0, 1))
         object.__setattr__(self, "target", replace(self.target, level=self.level))
         checks.whole_number(self.refits, "refits", least=2)
@@ -126,13 +198,12 @@ class Plan:
         if not self.mechanisms:
             raise ValueError("mechanisms is empty: name at least one")
         object.__setattr__(self, "mechanisms", tuple(dict.fromkeys(self.mechanisms)))
-        found = settings_of(self.mechanisms, self.bag_sizes, self.epsilons)
-        object.__setattr__(self, "_settings", found)
-        largest = max(setting.mechanism.bag_size for setting in self.settings)
-        if self.utility == "network" and largest > MOST_IN_BATCH:
+        settings = settings_of(self.mechanisms, self.bag_sizes, self.epsilons)
+        object.__setattr__(self, "_settings", settings)
+        if self.utility == "network" and self._largest > MOST_IN_BATCH:
             raise ValueError(
-                f"the network learns from bags of at most {MOST_IN_BATCH}, not {largest}: use"
-                " smaller bags, or another utility model"
+                f"the network learns from bags of at most {MOST_IN_BATCH}, not {self._largest}:"
+                " use smaller bags, or another utility model"
             )
 
     @property
@@ -140,9 +211,13 @@ class Plan:
         """Every mechanism with every parameter value it takes."""
         return self._settings  # type: ignore[attr-defined]
 
+    @property
+    def _largest(self) -> int:
+        return max(setting.mechanism.bag_size for setting in self.settings)
+
     def check_table(self, table: Table) -> None:
-        """Refuse what does not fit the table: its labels, its bags, a model without features."""
-        check_labels(table)
+        """Reject a table whose labels, bags or features do not fit the plan."""
+        _check_labels(table)
         rows, bags = len(table), table.bags
         if table.prior is not None and self.utility == "network":
             raise ValueError("with a prior no features are read, and the network cannot be trained")
@@ -156,17 +231,16 @@ class Plan:
                 f"the largest bag of the bag column has {most:,} records; an audit takes bags of at"
                 f" most {MOST_IN_OWN_BAG:,}: name a finer column, or none"
             )
-        largest = max(setting.mechanism.bag_size for setting in self.settings)
-        if (made := rows // largest) < LEAST_BAGS:
+        if (made := rows // self._largest) < LEAST_BAGS:
             raise ValueError(
-                f"a bag size of {largest} makes {made} bag{'' if made == 1 else 's'} of {rows:,}"
-                f" rows; an interval by bag needs {LEAST_BAGS}: use bags of at most"
+                f"a bag size of {self._largest} makes {made} bag{'' if made == 1 else 's'} of"
+                f" {rows:,} rows; an interval by bag needs {LEAST_BAGS}: use bags of at most"
                 f" {rows // LEAST_BAGS}"
             )
 
 
-def check_labels(table: Table) -> None:
-    """Refuse too few of either label to learn from, and a certain prior that a label refutes."""
+def _check_labels(table: Table) -> None:
+    """Reject too few of either label to learn from, and a certain prior that a label refutes."""
     ones = int(table.labels.sum())
     rarer = min(ones, len(table) - ones)
     if rarer < LEAST_OF_EACH:

@@ -1,4 +1,4 @@
-"""What the average does not show: bags not drawn at random, and attackers who know more."""
+"""What the average does not show: attackers who know more, and bags that are not random."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from labelaudit.advantage import additive_advantage
 from labelaudit.checks import Floats
 from labelaudit.estimates import advantage_with_known_members, sampled_advantage
 from labelaudit.mechanisms import Mechanism, NoisyCount
+from labelaudit.partitions import partition
 from labelaudit.repeated import Repeated
-from labelaudit.report.beliefs import Beliefs
-from labelaudit.report.exposure import (
-    Attacked,
+from labelaudit.report.attack import (
+    AttackRound,
     Exposure,
-    Gathered,
+    ExposureBuilder,
     Labels,
     attack,
     plug_in_advantage,
     rounds_for,
 )
-from labelaudit.report.intervals import Interval, Share, over_bags, over_refits
-from labelaudit.report.plan import Plan
-from labelaudit.report.settings import Setting
-from labelaudit.report.trial import check_own
+from labelaudit.report.eta import EtaEstimates
+from labelaudit.report.intervals import Interval, Measured, over_bags, over_refits
+from labelaudit.report.own_mechanism import check_own, construct, has_channel
+from labelaudit.report.plan import AuditPlan, Setting
 
 # Records behind each number about an attacker who knows more.
 RECORDS = 4096
 DRAWS = 20
-# Known mates are drawn anew for every member, which takes the cube of the bag size, and a repeated
-# release has no law as simple as a single one's. Larger bags are left out of both.
-MOST_WITH_MATES = 512
-# A mechanism of the user's own gives its law as a matrix with a row for each count.
+# Known members are drawn again for every member, which takes the cube of the bag size, and several
+# noisy releases have many outcomes. Larger bags are left out of both.
+MOST_WITH_KNOWN = 512
+# The channel of a mechanism of the user's own is a matrix with a row for each count.
 MOST_WITH_MATRIX = 2048
-# Rounds in which a refit attacks the table's own bags, size by size, which takes its time.
-MOST_IN_BAGS = 4
+# The table's own bags are attacked size by size, which takes long: the most rounds of a refit.
+MOST_OWN_ROUNDS = 4
 
 
 @dataclass(frozen=True)
-class Knowing:
-    """The mean advantage when the attacker knows some bag-mates, or sees several releases."""
+class KnowingMore:
+    """The mean advantage of an attacker who knows some labels of a bag, or sees more releases."""
 
     setting: Setting
     known: int
@@ -54,87 +54,71 @@ class Knowing:
     method: str
 
 
-def knowing_more(beliefs: Beliefs, setting: Setting, plan: Plan) -> list[Knowing]:
-    """From nobody known to everybody known but one; from one release to several; in every refit.
+def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> list[KnowingMore]:
+    """From no other member known to all of them; from one release to several; in every refit.
 
     >>> import numpy as np
-    >>> from labelaudit.report.beliefs import Beliefs, calibration_of
-    >>> etas = (np.full(100, 0.5),) * 2
-    >>> beliefs = Beliefs(etas, False, calibration_of(etas, np.tile([0, 1], 50)))
-    >>> plan = Plan(mechanisms=["llp"], bag_sizes=[2], repeats=[1])
-    >>> found = knowing_more(beliefs, plan.settings[0], plan)
-    >>> [(one.known, one.advantage.value) for one in found]
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), np.tile([0, 1], 50))
+    >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2], repeats=[1])
+    >>> cases = knowing_more(estimates, plan.settings[0], plan)
+    >>> [(case.known, case.advantage.value) for case in cases]
     [(0, 0.25), (1, 0.5)]
     """
     rng = np.random.default_rng([plan.seed, 5])
     mechanism, k = setting.mechanism, setting.mechanism.bag_size
-    n_bags = min(beliefs.etas[0].size, max(RECORDS, 10 * k)) // k
-    mates = {min(one, k - 1) for one in (plan.known or (0, 1, k // 2, k - 1))} | {0}
-    small = k <= MOST_WITH_MATES
-    cases = [(known, 1) for known in sorted(mates) if small or known == 0]
-    cases += [(0, times) for times in plan.repeats if times > 1 and (small or noiseless(mechanism))]
-    found: dict[tuple[int, int], list[Share]] = {}
+    n_bags = min(estimates.etas[0].size, max(RECORDS, 10 * k)) // k
+    numbers = {min(known, k - 1) for known in (plan.known or (0, 1, k // 2, k - 1))} | {0}
+    small = k <= MOST_WITH_KNOWN
+    noiseless = isinstance(mechanism, NoisyCount) and math.isinf(mechanism.epsilon)
+    cases = [(known, 1) for known in sorted(numbers) if small or known == 0]
+    cases += [(0, times) for times in plan.repeats if times > 1 and (small or noiseless)]
+    if not has_channel(mechanism):
+        # Without the distribution of the release, known members would take too many samples.
+        cases = [(known, times) for known, times in cases if known == 0]
+    refits: dict[tuple[int, int], list[Measured]] = {case: [] for case in cases}
     methods: dict[tuple[int, int], str] = {}
-    for eta in beliefs.etas:
-        bags = eta[rng.permutation(eta.size)[: n_bags * k].reshape(n_bags, k)]
+    for eta in estimates.etas:
+        bags = eta[partition(eta.size, k, rng)[:n_bags]]
         for known, times in cases:
-            with setting.blamed():
-                share, method = (
-                    _with_known(bags, mechanism, known, rng)
-                    if times == 1 or noiseless(mechanism)
+            with setting.naming_errors():
+                # Without noise a second release repeats the first.
+                measured, method = (
+                    _known(bags, mechanism, known, rng)
+                    if times == 1 or noiseless
                     else _repeated(bags, Repeated(mechanism, times), rng)
                 )
-            if share is not None:
-                found.setdefault((known, times), []).append(share)
-                methods[known, times] = method
+            refits[known, times].append(measured)
+            methods[known, times] = method
     return [
-        Knowing(setting, known, times, times * mechanism.epsilon, over_refits(shares), method)
-        for ((known, times), shares), method in zip(found.items(), methods.values(), strict=True)
+        KnowingMore(
+            setting, *case, case[1] * mechanism.epsilon, over_refits(refits[case]), methods[case]
+        )
+        for case in cases
     ]
 
 
-def noiseless(mechanism: Mechanism) -> bool:
-    """Whether the count itself is released, so that a second release tells nothing."""
-    return isinstance(mechanism, NoisyCount) and math.isinf(mechanism.epsilon)
-
-
-def _with_known(
+def _known(
     bags: Floats, mechanism: Mechanism, known: int, rng: np.random.Generator
-) -> tuple[Share | None, str]:
-    """Nothing where the law of the release is not known."""
+) -> tuple[Measured, str]:
     if known == 0:
         gains, method = plug_in_advantage(bags, mechanism, rng)
     else:
-        try:
-            gains = advantage_with_known_members(bags, mechanism, known, rng)
-        except TypeError:
-            return None, ""
-        method = "mates drawn at random, exact over releases"
-    return over_bags(gains.sum(axis=1), np.full(len(bags), float(bags.shape[1]))), method
+        gains = advantage_with_known_members(bags, mechanism, known, rng)
+        method = "known members drawn at random, exact over releases"
+    return _over_equal_bags(gains), method
 
 
-def _repeated(bags: Floats, repeated: Repeated, rng: np.random.Generator) -> tuple[Share, str]:
-    """Exact where the outcomes can be listed; the error over bags is there either way."""
-    try:
-        gains = additive_advantage(bags, repeated)
-    except (TypeError, ValueError):
-        sampled = sampled_advantage(bags, repeated, draws=DRAWS, rng=rng)
-        return Share(sampled.value, sampled.standard_error), sampled.method
-    sizes = np.full(len(bags), float(bags.shape[1]))
-    return over_bags(gains.sum(axis=1), sizes), "exact over releases"
+def _repeated(bags: Floats, repeated: Repeated, rng: np.random.Generator) -> tuple[Measured, str]:
+    """Exact where the outcomes can be listed; the error over bags is there in both cases."""
+    if has_channel(repeated):
+        return _over_equal_bags(additive_advantage(bags, repeated)), "exact over releases"
+    sampled = sampled_advantage(bags, repeated, draws=DRAWS, rng=rng)
+    return Measured(sampled.value, sampled.standard_error), sampled.method
 
 
-@dataclass(frozen=True)
-class GivenBags:
-    """The table's own bags beside random bags of the same sizes, for one mechanism."""
-
-    given: Exposure
-    random: Exposure
-
-    @property
-    def title(self) -> str:
-        """The mechanism and its epsilon; bag sizes are the table's."""
-        return self.given.title
+def _over_equal_bags(gains: Floats) -> Measured:
+    return over_bags(gains.sum(axis=1), np.full(len(gains), float(gains.shape[1])))
 
 
 @dataclass(frozen=True)
@@ -152,23 +136,17 @@ class BagFacts:
     dispersion_error: float
 
     @property
-    def sizes(self) -> str:
-        """How large the bags are, in words."""
-        if self.smallest == self.largest:
-            return f"{self.largest:,} record{'s' * (self.largest > 1)} each"
-        return f"{self.smallest:,} to {self.largest:,} records (median {self.median:g})"
-
-    @property
     def move_together(self) -> bool:
         """Whether labels in a bag agree more than eta explains, by three standard errors."""
         return self.dispersion > 1 + 3 * self.dispersion_error
 
 
 def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats) -> BagFacts:
-    """Sizes, bags that label proportions give away whole, and whether labels move together.
+    """Sizes, bags whose labels are all equal, and whether labels agree more than eta explains.
 
-    The dispersion is the squared excess of ones over all bags as a share of its variance. A mean
-    of the bags' own shares would rest on the few bags whose labels are all but certain.
+    The dispersion is the sum over bags of (ones - expected ones)^2, divided by the sum of their
+    variances. A mean of the bags' own ratios would depend on a small number of bags whose labels
+    are nearly certain.
 
     >>> import numpy as np
     >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
@@ -183,7 +161,7 @@ def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats)
     with np.errstate(divide="ignore"):
         all_one = np.exp(np.bincount(bags, np.log(eta)))
         all_zero = np.exp(np.bincount(bags, np.log1p(-eta)))
-    share = over_bags(excess**2, variance) if variance.any() else Share(1.0, math.inf)
+    dispersion = over_bags(excess**2, variance) if variance.any() else Measured(1.0, math.inf)
     return BagFacts(
         bags=sizes.size,
         smallest=int(sizes.min()),
@@ -192,62 +170,78 @@ def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats)
         of_one_record=int((sizes == 1).sum()),
         of_one_label=int(((ones == 0) | (ones == sizes)).sum()),
         expected_of_one_label=float((all_one + all_zero).sum()),
-        dispersion=share.value,
-        dispersion_error=share.standard_error,
+        dispersion=dispersion.value,
+        dispersion_error=dispersion.standard_error,
     )
 
 
-def given_bags(
-    bags: NDArray[np.int64], labels: NDArray[np.integer], beliefs: Beliefs, plan: Plan
-) -> list[GivenBags]:
+@dataclass(frozen=True)
+class BagComparison:
+    """The table's own bags beside random bags of the same sizes, for one mechanism."""
+
+    own: Exposure
+    random: Exposure
+
+    @property
+    def title(self) -> str:
+        """The mechanism and its epsilon; the bag sizes are those of the table."""
+        return self.own.title
+
+
+def compare_bags(
+    bags: NDArray[np.int64],
+    labels: NDArray[np.integer],
+    estimates: EtaEstimates,
+    plan: AuditPlan,
+) -> list[BagComparison]:
     """Each mechanism that takes bags of any size, on the table's bags and on random ones.
 
     >>> import numpy as np
-    >>> from labelaudit.report.beliefs import Beliefs, calibration_of
+    >>> from labelaudit.report.eta import EtaEstimates
     >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
-    >>> etas = (np.full(100, 0.5),) * 2
-    >>> beliefs = Beliefs(etas, False, calibration_of(etas, labels))
-    >>> [found] = given_bags(bags, labels, beliefs, Plan(mechanisms=["llp"], bag_sizes=[2]))
-    >>> found.given.realised.value, found.random.realised.value < 0.4
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
+    >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2])
+    >>> [comparison] = compare_bags(bags, labels, estimates, plan)
+    >>> comparison.own.realised.value, comparison.random.realised.value < 0.4
     (0.5, True)
     """
     truth = labels.astype(np.int64)
     sizes = np.unique(np.bincount(bags))
-    found = []
+    comparisons = []
     for setting in of_any_size(plan.settings, [int(size) for size in sizes if size]):
-        own = Gathered(setting, plan.level, int(bags.max()) + 1)
-        random = Gathered(setting, plan.level, bags.size)
-        streams = np.random.SeedSequence([plan.seed, 6]).spawn(len(beliefs.etas))
-        for eta, stream in zip(beliefs.etas, streams, strict=True):
+        own = ExposureBuilder(setting, plan.level, int(bags.max()) + 1)
+        random = ExposureBuilder(setting, plan.level, bags.size)
+        streams = np.random.SeedSequence([plan.seed, 6]).spawn(len(estimates.etas))
+        for eta, stream in zip(estimates.etas, streams, strict=True):
             rng = np.random.default_rng(stream)
-            for _ in range(min(rounds_for(bags.size), MOST_IN_BAGS)):
-                # The table's bags are the same in every round, so that they are what rounds share;
-                # of random bags it is the records.
-                attacked, units, lengths = attack_unequal(bags, truth, eta, setting, rng)
-                own.add(attacked, bags[units[np.cumsum(lengths) - 1]], np.ones_like(lengths))
+            for _ in range(min(rounds_for(bags.size), MOST_OWN_ROUNDS)):
+                # Rounds on the table's bags share the bags, those on random bags the records.
+                attacked, records, lengths = attack_unequal(bags, truth, eta, setting, rng)
+                units = bags[records[np.cumsum(lengths) - 1]]
+                own.add(attacked, units, np.ones_like(lengths))
                 random.add(*attack_unequal(rng.permutation(bags), truth, eta, setting, rng))
             own.end_refit()
             random.end_refit()
-        found.append(GivenBags(own.exposure(), random.exposure()))
-    return found
+        comparisons.append(BagComparison(own.exposure(), random.exposure()))
+    return comparisons
 
 
 def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[Setting]:
-    """Settings whose bag size can be chosen, once each, without it and in the largest of sizes."""
+    """Settings whose bag size can be chosen, once each, without it, made for the largest size."""
     seen = set()
     for setting in settings:
-        rest = tuple(one for one in setting.parameters if one[0] != "bag_size")
-        if len(rest) == len(setting.parameters) or (setting.family, rest) in seen:
+        rest = tuple(pair for pair in setting.parameters if pair[0] != "bag_size")
+        if len(rest) == len(setting.parameters) or (setting.kind, rest) in seen:
             continue
-        if setting.family.own and sizes[-1] > MOST_WITH_MATRIX:
+        if setting.own and sizes[-1] > MOST_WITH_MATRIX:
             continue
-        seen.add((setting.family, rest))
+        seen.add((setting.kind, rest))
         checked = True
-        for size in sizes if setting.family.own else ():
-            with setting.blamed():
-                mechanism = setting.family.made(dict(rest) | {"bag_size": size})
-                checked &= check_own(mechanism, f"{setting.family.short} (bags of {size})")
-        largest = setting.family.made(dict(rest) | {"bag_size": sizes[-1]})
+        for size in sizes if setting.own else ():
+            with setting.naming_errors():
+                mechanism = construct(setting.kind, dict(rest) | {"bag_size": size})
+                checked &= check_own(mechanism, f"{setting.kind.name} (bags of {size})")
+        largest = construct(setting.kind, dict(rest) | {"bag_size": sizes[-1]})
         yield replace(setting, mechanism=largest, parameters=rest, checked=checked)
 
 
@@ -257,18 +251,18 @@ def attack_unequal(
     eta: Floats,
     setting: Setting,
     rng: np.random.Generator,
-) -> tuple[list[Attacked], NDArray[np.int64], NDArray[np.int64]]:
-    """Bags of unequal size, size by size; the records of each, and how many there are."""
+) -> tuple[list[AttackRound], NDArray[np.int64], NDArray[np.int64]]:
+    """Attack bags of unequal size, size by size; the records bag by bag, and the bags' sizes."""
     order = np.argsort(bags, kind="stable")
     sizes = np.bincount(bags)
     starts = np.r_[0, np.cumsum(sizes)[:-1]]
-    known: dict[str, Any] = dict(setting.parameters)
-    found, records, lengths = [], [], []
+    parameters: dict[str, Any] = dict(setting.parameters)
+    attacked, records, lengths = [], [], []
     for size in np.unique(sizes[sizes > 0]):
         rows = order[starts[sizes == size][:, None] + np.arange(size)]
-        with setting.blamed():
-            mechanism = setting.family.make(bag_size=int(size), **known)
-            found.append(attack(eta[rows], labels[rows], mechanism, rng))
+        with setting.naming_errors():
+            mechanism = construct(setting.kind, parameters | {"bag_size": int(size)})
+            attacked.append(attack(eta[rows], labels[rows], mechanism, rng))
         records.append(rows.ravel())
         lengths.append(np.full(len(rows), size))
-    return found, np.concatenate(records), np.concatenate(lengths)
+    return attacked, np.concatenate(records), np.concatenate(lengths)

@@ -1,0 +1,325 @@
+"""The attack on every setting: what eta promises, what the true labels show, and for whom."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from labelaudit.advantage import additive_advantage, multiplicative_advantage
+from labelaudit.attack import posterior
+from labelaudit.checks import Floats
+from labelaudit.mechanisms import Mechanism
+from labelaudit.partitions import partition
+from labelaudit.report.eta import EtaEstimates, Progress, distinct
+from labelaudit.report.intervals import (
+    Interval,
+    Measured,
+    RoundAverages,
+    over_refits,
+    over_rounds,
+)
+from labelaudit.report.own_mechanism import check_epsilon, has_channel
+from labelaudit.report.plan import AuditPlan, Setting
+
+# A mechanism of the user's own must get the same type of labels everywhere, one that holds -1.
+Labels = NDArray[np.int64]
+# Records that a refit attacks: their standard errors are far below any target. A small table is
+# attacked several times in each refit, in other bags and with fresh noise.
+MOST_RECORDS = 250_000
+MOST_ROUNDS = 10
+# Groups of bags that give the error of a percentile.
+GROUPS = 8
+# A label counts as known where the attacker gives it at least this probability.
+SURE = 0.95
+# Every number that is a ratio of sums over bags, and what one record could have added to it.
+NUMBERS = {
+    "plug_in": 0.0, "realised": 1.0, "difference": 1.0, "revealed": 0.0,
+    "gain 0": 1.0, "before 0": 0.0, "after 0": 1.0,
+    "gain 1": 1.0, "before 1": 0.0, "after 1": 1.0,
+}  # fmt: skip
+# Priors at which the mean over the rest of a bag is computed, and the most members of those bags.
+FINEST, COARSEST = 101, 11
+MOST_MEMBERS = 300_000
+# For this many times the records asked for, the mean is computed at their own priors.
+CANDIDATES = 5
+
+
+@dataclass(frozen=True)
+class ByLabel:
+    """What the release does to the records with one true label.
+
+    `gain` is the attacker's gain in accuracy on them. `sure_before` and `sure_after` are the
+    fractions whose true label the attacker gives a probability of at least `SURE`.
+    """
+
+    label: int
+    gain: Interval
+    sure_before: Interval
+    sure_after: Interval
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What a setting reveals, with intervals by bag that include refitting eta.
+
+    `difference` is realised minus plug-in advantage, from the same bags. `percentile` is that of
+    |I| over the records, `revealed` the fraction of them whose label the release proves.
+    """
+
+    setting: Setting
+    plug_in: Interval
+    realised: Interval
+    difference: Interval
+    percentile: Interval
+    revealed: Interval
+    by_label: tuple[ByLabel, ...]
+    method: str
+
+    @property
+    def title(self) -> str:
+        """The setting in short."""
+        return self.setting.title
+
+    @property
+    def epsilon(self) -> float:
+        """What the mechanism declares."""
+        return self.setting.mechanism.epsilon
+
+    @property
+    def guarantee(self) -> float:
+        """Epsilon where it was checked; infinite where it is only declared."""
+        return self.epsilon if self.setting.checked else math.inf
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether plug-in and realised advantage differ by more than two standard errors."""
+        return bool(abs(self.difference.value) > 2 * self.difference.standard_error)
+
+
+def expose(
+    labels: NDArray[np.integer],
+    estimates: EtaEstimates,
+    plan: AuditPlan,
+    progress: Progress = lambda line: None,
+) -> tuple[Exposure, ...]:
+    """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
+
+    >>> import numpy as np
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> labels = np.tile([0, 1], 50)
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
+    >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
+    >>> exposure.title, round(exposure.plug_in.value, 4), exposure.contradicted
+    ('RR (epsilon 1)', 0.2311, False)
+    """
+    rng = np.random.default_rng([plan.seed, 2])
+    sizes = sorted({setting.mechanism.bag_size for setting in plan.settings})
+    sample = rng.permutation(labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
+    truth = labels[sample].astype(np.int64)
+    etas = [eta[sample] for eta in estimates.etas]
+    exposures: dict[Setting, Exposure] = {}
+    for bag_size in sizes:
+        settings = [each for each in plan.settings if each.mechanism.bag_size == bag_size]
+        plural = "s" * (len(settings) > 1)
+        progress(f"attack: {len(settings)} setting{plural} with bags of {bag_size}")
+        # Settings are compared in the same bags.
+        refits = [
+            [partition(sample.size, bag_size, rng) for _ in range(rounds_for(labels.size))]
+            for _ in etas
+        ]
+        lengths = np.full(sample.size // bag_size, bag_size)
+        for setting in settings:
+            builder = ExposureBuilder(setting, plan.level, sample.size)
+            for eta, rounds in zip(etas, refits, strict=True):
+                for bags in rounds:
+                    with setting.naming_errors():
+                        attacked = attack(eta[bags], truth[bags], setting.mechanism, rng)
+                    builder.add([attacked], bags.ravel(), lengths)
+                builder.end_refit()
+            exposures[setting] = builder.exposure()
+    return tuple(exposures[setting] for setting in plan.settings)
+
+
+def rounds_for(rows: int) -> int:
+    """How often a refit attacks a table with this number of rows."""
+    return min(max(MOST_RECORDS // rows, 1), MOST_ROUNDS)
+
+
+def plug_in_advantage(
+    eta: Floats, mechanism: Mechanism, rng: np.random.Generator
+) -> tuple[Floats, str]:
+    """Additive advantage of each example, exact where the mechanism has a channel."""
+    if has_channel(mechanism):
+        return additive_advantage(eta, mechanism), "exact over releases"
+    drawn = mechanism.release((rng.random(eta.shape) < eta).astype(np.int64), rng)
+    after = posterior(eta, mechanism, drawn)
+    return np.maximum(after, 1 - after) - np.maximum(eta, 1 - eta), "by sampled releases"
+
+
+@dataclass(frozen=True)
+class AttackRound:
+    """A release of the true labels in bags of one size: numbers by bag, |I| by record."""
+
+    sums: Floats
+    sizes: Floats
+    shifts: Floats
+    method: str
+
+
+def attack(
+    eta: Floats, labels: Labels, mechanism: Mechanism, rng: np.random.Generator
+) -> AttackRound:
+    """Release the labels and guess them, with the release and without."""
+    expected, method = plug_in_advantage(eta, mechanism, rng)
+    shifts = multiplicative_advantage(eta, mechanism, mechanism.release(labels, rng))
+    name, largest = type(mechanism).__name__, float(np.abs(shifts).max())
+    check_epsilon(mechanism.epsilon, largest, name, "the attack")
+    after = moved(eta, shifts)
+    positive = labels == 1
+    gain = ((after >= 0.5) == positive) * 1.0 - ((eta >= 0.5) == positive)
+    columns = [expected, gain, gain - expected, np.isinf(shifts)]
+    for members, prior, then in ((~positive, 1 - eta, 1 - after), (positive, eta, after)):
+        columns += [gain * members, (prior >= SURE) & members, (then >= SURE) & members]
+    ones = np.ones(mechanism.bag_size)
+    sums = np.column_stack([column.astype(np.float64) @ ones for column in columns])
+    counts = labels.astype(np.float64) @ ones
+    sizes = np.empty_like(sums)
+    sizes[:, :4] = mechanism.bag_size
+    sizes[:, 4:7] = (mechanism.bag_size - counts)[:, None]
+    sizes[:, 7:] = counts[:, None]
+    return AttackRound(sums, sizes, np.abs(shifts), method)
+
+
+def moved(eta: Floats, shifts: Floats) -> Floats:
+    """The posterior of a prior whose log-odds move by `shifts`; a certain prior stays.
+
+    >>> moved(np.array([0.5, 0.0, 0.3]), np.array([0.0, 0.0, np.inf])).tolist()
+    [0.5, 0.0, 1.0]
+    """
+    return np.asarray(expit(logit(eta) + shifts))
+
+
+def percentile_of(groups: Sequence[Floats], level: float) -> Measured:
+    """The percentile of |I| over the records of a release; its error from groups of bags."""
+    value = float(np.quantile(np.concatenate(groups), level, method="inverted_cdf"))
+    quantiles = [np.quantile(group, level, method="inverted_cdf") for group in groups]
+    if not np.isfinite(quantiles).all():
+        return Measured(value, math.inf, float(min(quantiles)))
+    return Measured(value, float(np.std(quantiles, ddof=1)) / math.sqrt(len(groups)))
+
+
+def groups_of(attacked: Sequence[AttackRound]) -> list[Floats]:
+    """|I| of all records, in groups of bags; bags of every size are spread over the groups."""
+    groups: list[list[Floats]] = [[] for _ in range(GROUPS)]
+    first = 0
+    for part in attacked:
+        pieces = np.array_split(part.shifts, min(GROUPS, len(part.shifts)))
+        for index, piece in enumerate(pieces, start=first):
+            groups[index % GROUPS].append(piece.ravel())
+        # The next size continues where this one ended, or the first group would have them all.
+        first += len(part.shifts)
+    return [np.concatenate(group) for group in groups if group]
+
+
+class ExposureBuilder:
+    """Collects the rounds and refits of one setting, and makes its exposure."""
+
+    def __init__(self, setting: Setting, level: float, units: int) -> None:
+        """Units are what the rounds have in common, as in `RoundAverages`."""
+        self.setting, self.level = setting, level
+        self.averages = RoundAverages(NUMBERS, units)
+        self.rounds: list[Measured] = []
+        self.refits: list[Measured] = []
+        self.method = ""
+
+    def add(
+        self, attacked: Sequence[AttackRound], units: NDArray[np.int64], lengths: NDArray[np.int64]
+    ) -> None:
+        """Add a round, in bags of one size or of several."""
+        sums = np.concatenate([part.sums for part in attacked])
+        sizes = np.concatenate([part.sizes for part in attacked])
+        self.averages.add(sums, sizes, units, lengths)
+        self.rounds.append(percentile_of(groups_of(attacked), self.level))
+        self.method = attacked[0].method
+
+    def end_refit(self) -> None:
+        """The rounds that follow have another eta."""
+        self.averages.end_refit()
+        self.refits.append(over_rounds(self.rounds))
+        self.rounds = []
+
+    def exposure(self) -> Exposure:
+        """Everything, with intervals."""
+        numbers = self.averages.intervals()
+        percentile = over_refits(self.refits)
+        most = self.setting.mechanism.epsilon if self.setting.checked else None
+        # |I| is at least 0 and at most epsilon, but the ends of its interval may not be.
+        low, high = np.clip([percentile.low, percentile.high], 0, most)
+        return Exposure(
+            setting=self.setting,
+            by_label=tuple(
+                ByLabel(
+                    label, *(numbers[f"{name} {label}"] for name in ("gain", "before", "after"))
+                )
+                for label in (0, 1)
+            ),
+            method=self.method,
+            percentile=replace(percentile, low=float(low), high=float(high)),
+            **{name: numbers[name] for name in ("plug_in", "realised", "difference", "revealed")},
+        )
+
+
+def most_exposed(
+    etas: Sequence[Floats], ids: Sequence[str], mechanism: Mechanism, count: int, seed: int
+) -> list[dict[str, Any]]:
+    """The records with the largest advantage, averaged over refits and random bags, by id.
+
+    In random bags a record's mean advantage depends on its prior alone. It is computed on a grid
+    first, then for the best candidates at their own priors. All records are compared in the same
+    bags, so that none leads by a lucky bag. The values shown are from fresh bags.
+
+    >>> import numpy as np
+    >>> from labelaudit import RandomizedResponse
+    >>> etas, ids = [np.array([0.1, 0.5, 0.7])], ["Ada", "Ben", "Cleo"]
+    >>> records = most_exposed(etas, ids, RandomizedResponse(1.0), count=2, seed=0)
+    >>> [(record["id"], round(record["advantage"], 4)) for record in records]
+    [('Ben', 0.2311), ('Cleo', 0.0311)]
+    """
+    rng = np.random.default_rng([seed, 3])
+    etas = distinct(etas)
+    rows = np.arange(len(ids))
+    if mechanism.bag_size > 1:
+        points = int(np.clip(MOST_MEMBERS // (2 * mechanism.bag_size), COARSEST, FINEST))
+        grid = np.linspace(0, 1, points)
+        curves = [np.interp(eta, grid, _mean_gains(grid, eta, mechanism, rng)) for eta in etas]
+        rows = _largest(np.mean(curves, axis=0), CANDIDATES * count)
+    scores = np.mean([_mean_gains(eta[rows], eta, mechanism, rng) for eta in etas], axis=0)
+    rows = rows[_largest(scores, count)]
+    shown = np.mean([_mean_gains(eta[rows], eta, mechanism, rng) for eta in etas], axis=0)
+    pairs = zip(rows.tolist(), shown.tolist(), strict=True)
+    return [{"id": ids[row], "advantage": value} for row, value in pairs]
+
+
+def _largest(scores: Floats, count: int) -> NDArray[np.int64]:
+    """The indices of the largest scores, the first of equal ones first."""
+    return np.argsort(-scores, kind="stable")[:count]
+
+
+def _mean_gains(
+    priors: Floats, eta: Floats, mechanism: Mechanism, rng: np.random.Generator
+) -> Floats:
+    """The mean advantage of records with these priors, all in the same bags of random others."""
+    k = mechanism.bag_size
+    if k == 1:
+        return plug_in_advantage(priors[:, None], mechanism, rng)[0][:, 0]
+    n_bags = max(MOST_MEMBERS // (priors.size * k), 2)
+    bags = np.repeat(rng.choice(eta, (n_bags, 1, k)), priors.size, axis=1)
+    bags[:, :, 0] = priors
+    gains = plug_in_advantage(bags.reshape(-1, k), mechanism, rng)[0][:, 0]
+    return gains.reshape(n_bags, priors.size).mean(axis=0)

@@ -1,0 +1,162 @@
+"""Every number of an audit: as JSON, and as data frames."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from importlib import metadata
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labelaudit.report.attack import MOST_RECORDS, Exposure, rounds_for
+from labelaudit.report.decisions import Decision
+from labelaudit.report.plan import Setting
+from labelaudit.report.steps import Report
+
+if TYPE_CHECKING:
+    import pandas
+
+
+# The columns of each table, and the attributes of a row that hold them.
+COLUMNS = {
+    "attack": {
+        "setting": "exposure.title", "plug-in": "exposure.plug_in.value",
+        "realised": "exposure.realised.value", "low": "exposure.realised.low",
+        "high": "exposure.realised.high", "differ": "exposure.contradicted",
+        "|I|": "exposure.percentile.value", "|I| low": "exposure.percentile.low",
+        "|I| high": "exposure.percentile.high", "target": "word",
+    },
+    "by_label": {
+        "label": "label", "gain": "gain.value", "error": "gain.standard_error",
+        "sure before": "sure_before.value", "sure after": "sure_after.value",
+    },
+    "knowing": {
+        "setting": "setting.title", "members known": "known", "releases": "times",
+        "epsilon": "epsilon", "advantage": "advantage.value", "method": "method",
+    },
+    "utility": {
+        "setting": "title", "worth": "worth", "AUC": "auc.value", "AUC low": "auc.low",
+        "AUC high": "auc.high", "lost": "loss.value", "error": "loss.standard_error",
+    },
+}  # fmt: skip
+
+
+def tables(report: Report) -> dict[str, pandas.DataFrame]:
+    """The tables behind the report's figures and sections, by name."""
+    import pandas
+
+    def frame(name: str, rows: Sequence[Any]) -> pandas.DataFrame:
+        columns = {title: attrgetter(path) for title, path in COLUMNS[name].items()}
+        return pandas.DataFrame({title: list(map(get, rows)) for title, get in columns.items()})
+
+    exposures = [decision.exposure for decision in report.decisions]
+    by_label = frame("by_label", [part for each in exposures for part in each.by_label])
+    by_label.insert(0, "setting", [each.title for each in exposures for _ in each.by_label])
+    trained = [utility for utility in report.utilities if utility.auc]
+    edges = np.linspace(0, 1, len(report.histogram) + 1)
+    calibration = report.estimates.calibration
+    names = ("predicted", "observed", "standard_error", "count")
+    return {
+        "attack": frame("attack", report.decisions).set_index("setting"),
+        "by_label": by_label.set_index("setting"),
+        "knowing": frame("knowing", report.knowing).set_index("setting"),
+        "utility": frame("utility", trained).set_index("setting"),
+        "calibration": pandas.DataFrame({name: getattr(calibration, name) for name in names}),
+        "histogram": pandas.DataFrame(
+            {"from": edges[:-1], "to": edges[1:], "records": report.histogram}
+        ),
+    }
+
+
+def as_json(report: Report) -> str:
+    """Every number of the report. Infinite values are the text "inf", undefined ones null."""
+    table, plan, calibration = report.table, report.plan, report.estimates.calibration
+    values = {
+        "data": {
+            "file": table.path.name,
+            "label": table.label,
+            "positive_value": table.positive,
+            "sha256": table.fingerprint,
+            "rows": len(table),
+            "positive": int(table.labels.sum()),
+            "features": [column.name for column in table.columns],
+            "notes": list(table.notes),
+        },
+        "plan": _plain(plan),
+        "summary": report.summary,
+        "advice": [
+            {
+                "family": advice.kind.title,
+                **_recommended(advice.decision),
+                "own_bags": _recommended(advice.own_bags) if advice.own_bags else None,
+                "text": advice.text,
+            }
+            for advice in report.advices
+        ],
+        "calibration": _plain(calibration)
+        | {"fails": calibration.fails, "refitted": report.estimates.refitted},
+        "at_stake": report.at_stake,
+        "eta_histogram": list(report.histogram),
+        "settings": [_decided(decision) for decision in report.decisions],
+        "utility": _plain(report.utilities),
+        "knowing_more": _plain(report.knowing),
+        "most_exposed": report.exposed,
+        "bags": _plain(report.bags),
+        "given_bags": [
+            {"given": _decided(decision), "random": _exposure(comparison.random)}
+            for comparison, decision in zip(report.own_bags, report.own_decisions, strict=True)
+        ],
+        "attacked_in_each_refit": {
+            "records": min(len(table), MOST_RECORDS),
+            "times": rounds_for(len(table)),
+        },
+        "labelaudit": metadata.version("labelaudit"),
+        "seconds": round(report.seconds, 1),
+    }
+    return json.dumps(_finite(values), indent=1, allow_nan=False) + "\n"
+
+
+def _recommended(decision: Decision | None) -> dict[str, Any]:
+    """The setting that is advised, if any, with its decision in the words of the page."""
+    if decision is None:
+        return {"setting": None, "verdict": None, "why": None}
+    return {"setting": decision.exposure.title, "verdict": decision.word, "why": decision.why}
+
+
+def _decided(decision: Decision) -> dict[str, Any]:
+    return _exposure(decision.exposure) | {"verdict": decision.word, "why": decision.why}
+
+
+def _exposure(exposure: Exposure) -> dict[str, Any]:
+    setting = exposure.setting
+    any_size = "bag_size" in setting.kind.parameters and "bag_size" not in dict(setting.parameters)
+    return _plain(exposure) | {
+        "bag_size": None if any_size else setting.mechanism.bag_size,
+        "epsilon": exposure.epsilon,
+        "epsilon_checked": setting.checked,
+        "contradicted": exposure.contradicted,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dictionaries; a setting as its title."""
+    if isinstance(value, Setting):
+        return value.title
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = dataclasses.fields(value)
+        return {field.name: _plain(getattr(value, field.name)) for field in fields}
+    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        if math.isnan(value):
+            return None
+        return str(value) if math.isinf(value) else value
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list) else value
