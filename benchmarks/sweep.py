@@ -114,13 +114,13 @@ def _plot(chosen: Any) -> None:
 
 
 def _speedup(folder: Path) -> dict:
-    with sweep.local(1) as one, sweep.local(2) as two:
-        _swept(replace(BUSY, trials=1), folder / "start", sweep.train_once, two)
+    with sweep.local(1) as single, sweep.local(2) as pair:
+        _swept(replace(BUSY, trials=1), folder / "start", sweep.train_once, pair)
         # In turns, so that a busy machine slows both.
         slow = fast = float("inf")
         for turn in range(2):
-            slow = min(slow, _swept(BUSY, folder / f"one-{turn}", alone, one))
-            fast = min(fast, _swept(BUSY, folder / f"two-{turn}", sweep.train_once, two))
+            slow = min(slow, _swept(BUSY, folder / f"one-{turn}", alone, single))
+            fast = min(fast, _swept(BUSY, folder / f"two-{turn}", sweep.train_once, pair))
     return _row("two local workers against one", slow / fast, "x", 1.5, at_most=False)
 
 

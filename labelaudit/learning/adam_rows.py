@@ -144,10 +144,10 @@ class Plain:
         early = (last[:, 0] < EARLY).nonzero()[:, 0]
         motion[early] = 0.0
         for j in range(int(reach[early].max()) if len(early) else 0, 0, -1):
-            some = early[reach[early, 0] >= j]
-            at = last[some].long() + j
+            missed = early[reach[early, 0] >= j]
+            at = last[missed].long() + j
             s = half[j] * scale[at]
-            motion[some] += (power[j] * correction[at] / (root[some] * s + EPSILON)).float()
+            motion[missed] += (power[j] * correction[at] / (root[missed] * s + EPSILON)).float()
         return motion
 
     @torch.no_grad()

@@ -134,7 +134,7 @@ def build(name: str, data: Any, seed: int) -> Network:
     >>> build("linear", Shape(fields=11, buckets=1000), seed=0).first
     EmbeddingBag(1000, 1, mode='sum')
     """
-    shape = check_shape(name, data)
+    shape = _shape(name, data)
     seed = checks.whole_number(seed, "seed", least=0)
     architecture = MODELS[name]
     first: nn.Module
@@ -149,15 +149,17 @@ def build(name: str, data: Any, seed: int) -> Network:
     return model
 
 
-def check_shape(name: str, data: Any) -> Shape:
-    """The shape of `data`, if the model called `name` can take it.
-
-    >>> check_shape("kdd12", Shape(fields=11, buckets=1000))
-    Shape(fields=11, buckets=1000)
-    """
+def _shape(name: str, data: Any) -> Shape:
+    """The shape of `data`, if the model called `name` can take it."""
     if name not in MODELS:
         raise ValueError(f"a model is one of {', '.join(MODELS)}, not {name!r}")
-    shape = _shape(data)
+    if hasattr(data, "columns") and hasattr(data, "buckets"):
+        data = Shape(len(data.columns), data.buckets)
+    fields, buckets = data if isinstance(data, Shape) else (data, None)
+    fields = checks.whole_number(fields, "the number of features")
+    if buckets is not None:
+        buckets = checks.whole_number(buckets, "buckets")
+    shape = Shape(fields, buckets)
     if name == "higgs" and shape != (HIGGS_FEATURES, None):
         actual = "hashed indices" if shape.buckets is not None else f"{shape.fields} features"
         raise ValueError(
@@ -169,16 +171,3 @@ def check_shape(name: str, data: Any) -> Shape:
             'the "kdd12" network takes hashed indices, and needs their number of buckets'
         )
     return shape
-
-
-def _shape(data: Any) -> Shape:
-    if isinstance(data, Shape):
-        fields, buckets = data
-    elif hasattr(data, "columns") and hasattr(data, "buckets"):
-        fields, buckets = len(data.columns), data.buckets
-    else:
-        fields, buckets = data, None
-    fields = checks.whole_number(fields, "the number of features")
-    if buckets is not None:
-        buckets = checks.whole_number(buckets, "buckets")
-    return Shape(fields, buckets)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import re
 import sys
 from collections import Counter
@@ -14,7 +13,7 @@ from labelaudit import datasets
 from labelaudit.command_line import CommandError
 from labelaudit.datasets.store import data_folder
 from labelaudit.learning.sweep.grid import CLEAN, Grid, read_grid
-from labelaudit.learning.sweep.store import Store, StoreError, verify
+from labelaudit.learning.sweep.store import Record, Store, StoreError, key, verify
 
 # The scales of the book, and the chapter whose parameters say what they are.
 SCALES = ("smoke", "laptop", "paper")
@@ -163,7 +162,7 @@ def run_results(arguments: argparse.Namespace) -> int:
         return 1 if wrong else 0
     from labelaudit.learning.sweep.comparisons import table
 
-    records = list(_records(store, arguments))
+    records = _records(store, arguments)
     if arguments.export is None:
         _list(records)
         return 0
@@ -186,47 +185,33 @@ def run_results(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _records(store: Store, arguments: argparse.Namespace) -> Any:
-    names = set(store) if arguments.grid is None else _keys_of_grid(store, arguments)
-    for name in sorted(names):
+def _records(store: Store, arguments: argparse.Namespace) -> list[Record]:
+    """The sound results of the data set and of the grid that are asked for."""
+    records = []
+    for name in store:
         try:
             record = store.read(name)
         except StoreError as error:
             print(f"left out: {error}", file=sys.stderr)
             continue
         if record is not None and arguments.dataset in (None, record.configuration["dataset"]):
-            yield record
-
-
-def _keys_of_grid(store: Store, arguments: argparse.Namespace) -> set[str]:
-    """The keys of a grid's runs on one data set, or on each that the store has results of."""
+            records.append(record)
+    if arguments.grid is None:
+        return records
     from labelaudit.learning import sweep
     from labelaudit.learning.sweep import advantages
-    from labelaudit.learning.sweep.store import key
 
     grid, keys = read_grid(arguments.grid), set()
-    for name in _datasets(store) if arguments.dataset is None else [arguments.dataset]:
-        data = sweep.load(name, grid)
-        own = grid.for_data(name)
+    for name in {record.configuration["dataset"] for record in records}:
+        data, own = sweep.load(name, grid), grid.for_data(name)
         for configurations in (sweep.configurations, advantages.configurations):
             keys |= {key(each, data.fingerprint) for each in configurations(own, data)}
-    return keys
+    return [record for record in records if record.key in keys]
 
 
-def _datasets(store: Store) -> set[str]:
-    names = set()
-    for name in store:
-        with contextlib.suppress(StoreError):
-            if (record := store.read(name)) is not None:
-                names.add(record.configuration["dataset"])
-    return names
-
-
-def _list(records: list[Any]) -> None:
-    configurations = [record.configuration for record in records]
-    counts = Counter(
-        (each["dataset"], each["task"], each["mechanism"]["kind"]) for each in configurations
-    )
+def _list(records: list[Record]) -> None:
+    every = (record.configuration for record in records)
+    counts = Counter((each["dataset"], each["task"], each["mechanism"]["kind"]) for each in every)
     for (dataset, task, kind), count in sorted(counts.items()):
         print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
     print(f"{len(records):,} results")

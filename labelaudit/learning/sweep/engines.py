@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -36,13 +37,13 @@ THREADS = (
 class Engine:
     """An executor, how many runs it does at once, and how an array reaches all of its workers.
 
-    `share` turns an array into what is sent with each run: the array itself, something that the
-    executor replaces by it, or the path of an .npy file that `shared` reads.
+    `send` turns an array into what goes with each run: the array itself, something that the
+    executor replaces by it, or the path of an .npy file that `received` reads.
     """
 
     executor: Executor
     workers: int = 1
-    share: Callable[[Floats], Any] = lambda values: values
+    send: Callable[[Floats], Any] = lambda values: values
 
 
 class _ThisProcess(Executor):
@@ -99,14 +100,13 @@ def local(workers: int | None = None) -> Iterator[Engine]:
     )
     with tempfile.TemporaryDirectory() as folder, reader, writer:
 
-        def share(values: Floats) -> Path:
-            number, path = tempfile.mkstemp(".npy", dir=folder)
-            with open(number, "wb") as file:
-                np.save(file, values)
-            return Path(path)
+        def send(values: Floats) -> Path:
+            path = Path(folder, f"{time.monotonic_ns()}.npy")
+            np.save(path, values)
+            return path
 
         try:
-            yield Engine(executor, count, share)
+            yield Engine(executor, count, send)
         except BaseException:
             writer.close()
             raise
@@ -149,8 +149,8 @@ def dask(address: str, timeout: float = 10) -> Iterator[Engine]:
         yield Engine(executor, count, lambda values: client.scatter(values, broadcast=True))
 
 
-def shared(sent: Any) -> Any:
-    """What a worker uses of what `Engine.share` made: a file is read where it is needed."""
+def received(sent: Any) -> Any:
+    """What a worker makes of what `Engine.send` gave: a file is read where it is needed."""
     return np.load(sent, mmap_mode="r") if isinstance(sent, Path) else sent
 
 

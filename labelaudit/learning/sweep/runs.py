@@ -25,7 +25,7 @@ from labelaudit.checks import Floats
 from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset
 from labelaudit.learning.sweep import grid as grids
-from labelaudit.learning.sweep.engines import Engine, deaths, sequential, shared
+from labelaudit.learning.sweep.engines import Engine, deaths, received, sequential
 from labelaudit.learning.sweep.grid import Grid, GridError
 from labelaudit.learning.sweep.store import Damaged, Record, Store, key
 
@@ -279,7 +279,7 @@ def _answers(
     data = schedule.data
     source: Any = (data.name, schedule.train_rows, data.fingerprint)
     if values is not None:
-        source = engine.share(values)
+        source = engine.send(values)
     most = 2 * engine.workers if engine.workers > 1 else 1
     # What another sweep on this store has finished meanwhile is not begun.
     names = (name for name in order if name not in store)
@@ -305,7 +305,7 @@ def _answer(
 ) -> tuple[str, dict[str, Any]]:
     """What a worker does. An error is an answer too, so that it does not end the sweep."""
     try:
-        values = _data(*source) if isinstance(source, tuple) else shared(source)
+        values = _data(*source) if isinstance(source, tuple) else received(source)
         result = work(values, configuration)
     except Exception as error:
         return name, {"error": f"{type(error).__name__}: {error}"}
