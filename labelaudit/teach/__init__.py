@@ -14,12 +14,8 @@ ex-setting-two: not answered yet. Put your answer in place of the three dots.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from labelaudit.command_line import did_you_mean
-from labelaudit.teach import exercises
 
 __all__ = ["Feedback", "check"]
 
@@ -52,25 +48,18 @@ def check(label: str, answer: Any, **parameters: Any) -> Feedback:
     >>> check("ex-setting-two", [0.2, 0.8])
     ex-setting-two: right
     """
-    test = exercises.find(label)
-    if test is None:
-        known = exercises.all_exercises()
-        raise ValueError(f"there is no self-check for {label!r}{did_you_mean(label, known)}")
+    from labelaudit.teach.exercises import Hint, find_exercise
+
+    test = find_exercise(label)
     if answer is ...:
         hint = "not answered yet. Put your answer in place of the three dots."
         return Feedback(label, False, hint)
-    _require_parameters(label, test, parameters)
-    try:
-        test(answer, **parameters)
-    except exercises.Hint as hint:
-        return Feedback(label, False, f"not yet. {hint}")
-    return Feedback(label, True)
-
-
-def _require_parameters(
-    label: str, test: Callable[..., None], parameters: Mapping[str, Any]
-) -> None:
     _, *wanted = inspect.signature(test).parameters
     if set(parameters) != set(wanted):
         needed = ", ".join(f"{name}={name}" for name in wanted) or "the answer and nothing else"
         raise TypeError(f"{label}: pass {needed}")
+    try:
+        test(answer, **parameters)
+    except Hint as hint:
+        return Feedback(label, False, f"not yet. {hint}")
+    return Feedback(label, True)
