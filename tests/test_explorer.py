@@ -30,7 +30,7 @@ EVERYTHING = """([eta, name, bagSize, epsilon, positions, points]) => {
     posterior: [...one.posteriors(positions)],
     cdf: [...one.cdf(Float64Array.from(points))],
     quantiles: [0.5, 0.98].map((level) => one.quantile(level)),
-    infinite: one.infiniteShare(),
+    infinite: one.infiniteFraction(),
   };
 }"""
 
@@ -147,7 +147,7 @@ def test_laws_have_their_moments(core, name, mean, variance):
 
 def test_labels_and_noise_are_fresh_uniforms(core):
     call = """() => { const crowd = Explorer.people.population("uniform", 5);
-      return [crowd.eta, crowd.labelChance, crowd.noiseChance].map((part) => [...part]); }"""
+      return [crowd.eta, crowd.labelUniform, crowd.noiseUniform].map((part) => [...part]); }"""
     streams = np.array(core.evaluate(call))
     bound = 5 / math.sqrt(streams.shape[1])
     assert np.abs(np.corrcoef(streams) - np.eye(3)).max() < bound
@@ -165,13 +165,13 @@ BAD = {
     "epsilon=": ("epsilon", 1),
     "seed=1e12": ("seed", 999999),
     "mechanism=llp2": ("mechanism", "llp"),
-    "law=beta-0-1": ("law", "beta-2-30"),
-    "law=drawn-00000000000000000000": ("law", "beta-2-30"),
-    "law=two-0.1-1.5-0.5": ("law", "beta-2-30"),
+    "priors=beta-0-1": ("priors", "beta-2-30"),
+    "priors=drawn-00000000000000000000": ("priors", "beta-2-30"),
+    "priors=two-0.1-1.5-0.5": ("priors", "beta-2-30"),
     "colour=red": ("k", 8),
     "constructor=1": ("k", 8),
     "__proto__=1": ("k", 8),
-    "law=two-0.1-0.9-" + 60 * "5": ("law", "beta-2-30"),
+    "priors=two-0.1-0.9-" + 60 * "5": ("priors", "beta-2-30"),
 }
 
 
@@ -187,11 +187,13 @@ def test_bad_settings_are_mended_and_named(core, query):
 
 
 def test_a_long_law_is_taken_whole(core):
-    query = f"law=two-0.{'3' * 30}-0.{'6' * 30}-0.5"
+    query = f"priors=two-0.{'3' * 30}-0.{'6' * 30}-0.5"
     found = core.evaluate("(query) => Explorer.state.read(query)", query)
     assert found["notes"] == []
-    assert f"law={found['state']['law']}" == query
-    label = core.evaluate("(name) => Explorer.people.law(name).label", found["state"]["law"])
+    assert f"priors={found['state']['priors']}" == query
+    label = core.evaluate(
+        "(name) => Explorer.people.distributionOf(name).label", found["state"]["priors"]
+    )
     assert label == "Two points: 0.333333, or 0.666667 for 50%"
 
 
@@ -207,7 +209,7 @@ def test_the_page_s_text_has_the_scripts_numbers(core):
     for name in ("k", "epsilon"):
         low, high = numbers[name]["low"], numbers[name]["high"]
         assert f'id="explorer-{name}" min="{low}" max="{high}"' in text
-    notes = core.evaluate("() => Explorer.state.read('law=none').notes")
+    notes = core.evaluate("() => Explorer.state.read('priors=none').notes")
     assert f"drawn- and {bars} digits" in notes[0]
     page = (STATIC / "explorer.js").read_text(encoding="utf-8")
     assert (
@@ -218,7 +220,7 @@ def test_the_page_s_text_has_the_scripts_numbers(core):
 
 
 def test_settings_survive_the_address(core):
-    query = "mechanism=lap&law=drawn-01234567899876543210&k=17&epsilon=0.35&seed=4&attack=3"
+    query = "mechanism=lap&priors=drawn-01234567899876543210&k=17&epsilon=0.35&seed=4&attack=3"
     call = (
         "(query) => { const { state, notes } = Explorer.state.read(query); return [state, notes]; }"
     )

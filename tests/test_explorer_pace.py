@@ -36,7 +36,7 @@ CLOCK = """
 @pytest.mark.parametrize("first", [2, 64])
 def test_other_mechanisms_wait_if_a_frame_would_be_late(open_explorer, first):
     """At the first call of a mechanism too, and when the bag grows at a stroke."""
-    page = open_explorer(f"?mechanism=llp&law=uniform&k={first}&epsilon=1", script=CLOCK)
+    page = open_explorer(f"?mechanism=llp&priors=uniform&k={first}&epsilon=1", script=CLOCK)
     page.wait_for_function("(last) => audits.includes(last)", arg=f"lap {first}")
     page.locator("#explorer-k").press("End")
     page.wait_for_function("() => audits.includes('lap 64')")
@@ -66,7 +66,7 @@ TIMERS = """() => {
 
 def test_a_setting_seen_before_is_drawn_when_others_push_it_out(open_explorer):
     """The chosen curve stays even if computing a quick one drops it from what is kept."""
-    page = open_explorer("?mechanism=lap&law=uniform&k=64&epsilon=1", script=CLOCK)
+    page = open_explorer("?mechanism=lap&priors=uniform&k=64&epsilon=1", script=CLOCK)
     page.wait_for_function("() => audits.includes('geom 64')")
     page.evaluate(TIMERS)
     before, after = page.evaluate(
@@ -86,7 +86,7 @@ def test_a_setting_seen_before_is_drawn_when_others_push_it_out(open_explorer):
 
 
 def test_nothing_is_spoken_until_the_slider_rests(open_explorer):
-    page = open_explorer("?mechanism=rr&law=uniform&epsilon=1")
+    page = open_explorer("?mechanism=rr&priors=uniform&epsilon=1")
     page.evaluate(TIMERS)
     heard = page.evaluate(
         """async () => {
@@ -105,7 +105,7 @@ def test_nothing_is_spoken_until_the_slider_rests(open_explorer):
 
 def test_a_picture_s_description_is_of_what_it_shows(open_explorer):
     """Also where the next drawing is late, as in a tab that is not looked at."""
-    page = open_explorer("?mechanism=geom&law=uniform&epsilon=1")
+    page = open_explorer("?mechanism=geom&priors=uniform&epsilon=1")
     page.evaluate(TIMERS)
     label = page.evaluate(
         """async () => {
@@ -121,7 +121,7 @@ def test_a_picture_s_description_is_of_what_it_shows(open_explorer):
 
 def test_speed_is_reported(open_explorer, capsys):
     """Prints what a step of a slider takes at k = 64; a busy machine must not fail the suite."""
-    page = open_explorer("?law=uniform&k=64")
+    page = open_explorer("?priors=uniform&k=64")
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 

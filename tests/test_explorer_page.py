@@ -17,7 +17,7 @@ def tile(page, name):
 
 
 def test_page_shows_the_package_s_numbers(open_explorer):
-    page = open_explorer("?mechanism=geom&law=uniform&k=16&epsilon=0.7&seed=11")
+    page = open_explorer("?mechanism=geom&priors=uniform&k=16&epsilon=0.7&seed=11")
     eta = page.evaluate("[...Explorer.people.population('uniform', 11).eta]")
     bags = np.reshape(eta, (-1, 16))
     mechanism = la.GeometricProportions(16, 0.7)
@@ -34,7 +34,7 @@ def test_page_shows_the_package_s_numbers(open_explorer):
 
 
 def test_keys_move_sliders_and_the_address_follows(open_explorer):
-    page = open_explorer("?mechanism=geom&law=uniform&k=8&epsilon=1")
+    page = open_explorer("?mechanism=geom&priors=uniform&k=8&epsilon=1")
     before = tile(page, "additive")
     page.locator("#explorer-k").press("ArrowRight")
     page.locator("#explorer-epsilon").press("ArrowRight")
@@ -49,7 +49,7 @@ def test_keys_move_sliders_and_the_address_follows(open_explorer):
 
 
 def test_a_law_is_drawn_by_keys_and_by_touch(open_explorer):
-    page = open_explorer("?law=drawn-11111111111111111111", has_touch=True)
+    page = open_explorer("?priors=drawn-11111111111111111111", has_touch=True)
     bars = page.locator(".explorer-bars")
     bars.focus()
     for key in ("ArrowRight", "ArrowUp", "ArrowUp"):
@@ -60,11 +60,11 @@ def test_a_law_is_drawn_by_keys_and_by_touch(open_explorer):
     box = bars.bounding_box()
     page.touchscreen.tap(box["x"] + 0.975 * box["width"], box["y"] + 2)
     page.wait_for_function("() => location.search.includes('drawn-13111111111111111119')")
-    assert page.locator("#explorer-law").input_value() == "drawn"
+    assert page.locator("#explorer-priors").input_value() == "drawn"
 
 
 def test_a_quick_stroke_draws_a_line_and_the_ends_are_keys(open_explorer):
-    page = open_explorer("?law=uniform")
+    page = open_explorer("?priors=uniform")
     bars = page.locator(".explorer-bars")
     box = bars.bounding_box()
     page.mouse.move(box["x"] + 2, box["y"] + 2)
@@ -72,7 +72,7 @@ def test_a_quick_stroke_draws_a_line_and_the_ends_are_keys(open_explorer):
     # The pointer is seen at both ends alone.
     page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2)
     page.mouse.up()
-    page.wait_for_function("() => location.search.includes('law=drawn-')")
+    page.wait_for_function("() => location.search.includes('priors=drawn-')")
     drawn = page.url.split("drawn-")[1][:20]
     assert drawn[0] == "9" and drawn[-1] == "0" and set(drawn) == set("0123456789")
     assert list(drawn) == sorted(drawn, reverse=True)
@@ -87,7 +87,7 @@ def test_a_quick_stroke_draws_a_line_and_the_ends_are_keys(open_explorer):
 
 
 def test_two_strokes_within_a_frame_are_both_kept(open_explorer):
-    page = open_explorer("?law=drawn-11111111111111111111")
+    page = open_explorer("?priors=drawn-11111111111111111111")
     page.evaluate(
         """() => {
           const bars = document.querySelector(".explorer-bars");
@@ -102,7 +102,7 @@ def test_two_strokes_within_a_frame_are_both_kept(open_explorer):
 
 def test_nothing_glides_where_motion_is_unwelcome(open_explorer):
     for motion, glides in (("reduce", False), ("no-preference", True)):
-        page = open_explorer("?law=uniform", reduced_motion=motion)
+        page = open_explorer("?priors=uniform", reduced_motion=motion)
         page.get_by_role("button", name="Attack again").click()
         page.wait_for_selector(".explorer-animated")
         dot = page.locator(".explorer-posterior").first
@@ -110,14 +110,14 @@ def test_nothing_glides_where_motion_is_unwelcome(open_explorer):
 
 
 def test_attacks_differ_and_come_back_with_the_address(open_explorer):
-    page = open_explorer("?mechanism=lap&law=uniform&epsilon=2", reduced_motion="reduce")
+    page = open_explorer("?mechanism=lap&priors=uniform&epsilon=2", reduced_motion="reduce")
     released = page.locator(".explorer-release")
     first = released.inner_text()
     page.get_by_role("button", name="Attack again").click()
     page.wait_for_function("() => location.search.includes('attack=2')")
     second = released.inner_text()
     assert first != second
-    again = open_explorer("?mechanism=lap&law=uniform&epsilon=2&attack=2")
+    again = open_explorer("?mechanism=lap&priors=uniform&epsilon=2&attack=2")
     assert again.locator(".explorer-release").inner_text() == second
     rows = again.locator(".explorer-bag tbody tr").all_inner_texts()
     assert len(rows) == 10
@@ -125,7 +125,7 @@ def test_attacks_differ_and_come_back_with_the_address(open_explorer):
 
 
 def test_bag_of_ten_is_the_package_s(open_explorer):
-    page = open_explorer("?mechanism=llp&law=uniform&seed=3")
+    page = open_explorer("?mechanism=llp&priors=uniform&seed=3")
     eta = np.array(
         [page.evaluate("[...Explorer.people.population('uniform', 3).eta.slice(0, 10)]")]
     )
@@ -159,7 +159,7 @@ def test_colours_are_the_figures_and_follow_the_theme(open_explorer):
     light = page.evaluate(palette)
     for name, kind in KINDS.items():
         assert light[name] == mechanisms.KINDS[kind].colour.lower()
-        assert page.evaluate("(name) => Explorer.plots.LOOKS[name].label", name) == kind
+        assert page.evaluate("(name) => Explorer.plots.KINDS[name].label", name) == kind
     pixels = "() => document.querySelector('[data-plot=scatter]').toDataURL()"
     before = page.evaluate(pixels)
     page.evaluate("() => { document.documentElement.dataset.theme = 'dark'; }")
@@ -183,7 +183,7 @@ def test_everything_is_labelled(open_explorer):
 def test_links_set_the_state_without_leaving(open_explorer):
     page = open_explorer()
     page.evaluate("() => { window.stayed = true; }")
-    page.locator("a[href*='law=uniform&k=2']").click()
+    page.locator("a[href*='priors=uniform&k=2']").click()
     page.wait_for_function(
         "() => document.querySelector('output[for=explorer-k]').textContent === '2'"
     )
@@ -197,7 +197,7 @@ def test_links_set_the_state_without_leaving(open_explorer):
 def test_phone_shows_all_without_sideways_scroll(open_explorer):
     phone = {"viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True}
     for mechanism in ("rr", "lap"):
-        page = open_explorer(f"?mechanism={mechanism}&law=two-0.02-0.5-0.2", **phone)
+        page = open_explorer(f"?mechanism={mechanism}&priors=two-0.02-0.5-0.2", **phone)
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
@@ -209,7 +209,7 @@ def test_scripts_load_on_this_page_alone(site):
 
 
 def test_other_people_keep_the_axis_and_nobody_is_cut_off(open_explorer):
-    page = open_explorer("?mechanism=llp&law=two-0.02-0.5-0.2&k=2")
+    page = open_explorer("?mechanism=llp&priors=two-0.02-0.5-0.2&k=2")
     page.evaluate(
         """() => {
           const { additive } = Explorer.plots;
@@ -256,7 +256,7 @@ def test_a_refused_address_hinders_nothing(open_explorer):
           };
         }"""
     )
-    page.locator("a[href*='law=uniform&k=2']").click()
+    page.locator("a[href*='priors=uniform&k=2']").click()
     page.wait_for_function(
         "() => document.querySelector('output[for=explorer-k]').textContent === '2'"
     )
@@ -269,7 +269,7 @@ def test_the_last_step_before_a_link_is_there_on_the_way_back(open_explorer):
           const k = document.getElementById("explorer-k");
           k.value = 13;
           k.dispatchEvent(new Event("input"));
-          document.querySelector("a[href*='law=uniform&k=2']").click();
+          document.querySelector("a[href*='priors=uniform&k=2']").click();
         }"""
     )
     page.go_back()
@@ -279,5 +279,5 @@ def test_the_last_step_before_a_link_is_there_on_the_way_back(open_explorer):
 
 
 def test_the_guarantee_names_its_assumption(open_explorer):
-    page = open_explorer("?mechanism=geom&law=uniform&epsilon=1")
+    page = open_explorer("?mechanism=geom&priors=uniform&epsilon=1")
     assert "if labels are independent" in page.locator("[data-tile=guarantee]").inner_text()

@@ -1,4 +1,4 @@
-"""What the pages say of each other: names where they are said to be, one word for one thing."""
+"""Agreement between the pages: names are used where the notation says, one word for one thing."""
 
 import re
 
@@ -44,12 +44,12 @@ def test_one_word_for_one_thing(words):
     assert len(sources) > 30
     for path in sources:
         source = path.read_text(encoding="utf-8")
-        found = re.search(words, " ".join(source.split()), re.IGNORECASE)
-        assert not found, f"{found and found.group()!r} means {OTHER_WORDS[words]}"
+        match = re.search(words, " ".join(source.split()), re.IGNORECASE)
+        assert not match, f"{match and match.group()!r} means {OTHER_WORDS[words]}"
 
 
 @pytest.mark.parametrize("chapter", FIRST_EIGHT)
-def test_the_time_to_read_is_stated_alike(chapter):
+def test_the_time_to_read_is_stated_in_one_form(chapter):
     assert re.search(r"^\*\*Time to read:\*\* \d+ minutes, exercises apart\.$", text(chapter), re.M)
 
 
@@ -60,5 +60,5 @@ def test_the_workshop_does_not_answer_its_prediction_first():
 
 
 def test_the_limits_quote_chapter_eight():
-    share = glued(executed("08_advantage_distributions"))["distribution-infinite"]
-    assert f"for {share:.0%} of the people" in page("limits")
+    fraction = glued(executed("08_advantage_distributions"))["distribution-infinite"]
+    assert f"for {fraction:.0%} of the people" in page("limits")

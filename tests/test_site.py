@@ -31,7 +31,7 @@ WITHOUT_EXAMPLE = {
     *("learning.calibration.Reliability", "learning.calibration.Comparison"),
     *("report.Report", "report.as_html", "report.as_json"),
     *("learning.sweep.dask", "learning.sweep.comparisons.Difference"),
-    "teach.Verdict",
+    "teach.Feedback",
 }
 
 
@@ -250,8 +250,8 @@ def test_committed_figure_is_what_the_script_draws(question, tmp_path):
         for folder in (tmp_path, question.TARGET.parent)
     )
     assert number.sub("#", drawn) == number.sub("#", committed), "run make figure"
-    places = [np.array(number.findall(text), dtype=float) for text in (drawn, committed)]
-    np.testing.assert_allclose(*places, atol=0.01)
+    positions = [np.array(number.findall(text), dtype=float) for text in (drawn, committed)]
+    np.testing.assert_allclose(*positions, atol=0.01)
 
 
 def test_landing_page_tells_the_numbers_of_its_figure(question):
@@ -259,7 +259,7 @@ def test_landing_page_tells_the_numbers_of_its_figure(question):
     text = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
     assert f"rises from {blind:.2%} to {found['LLP'].accuracy:.2%}." in text
     everyone_zero = (30 / 32) ** question.BAG_SIZE
-    assert round(10 * everyone_zero) == 6 and "In six bags out of ten nobody has a one." in text
+    assert round(10 * everyone_zero) == 6 and "In six bags out of ten all labels are 0." in text
     for name in ("RR", "LLP+Geom"):
         assert found[name].moved[question.SHIFTS > question.EPSILON].max() < 1e-12
 

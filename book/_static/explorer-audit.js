@@ -1,8 +1,8 @@
-/* The exact attacker, in the browser: the recursions of labelaudit/kernels on a few thousand people.
+/* The exact attacker, in the browser: the recursions of labelaudit/kernels on some thousand people.
 
    For each member of a bag one profile is made, the likelihood ratio
    P(release | y = 1) / P(release | y = 0) at every release. Posteriors, both advantages and the
-   distribution of the multiplicative one are all read off it. A mechanism is the count plus
+   distribution of the multiplicative advantage follow from it. A mechanism is the count plus
    two-sided noise whose neighbouring terms have ratio q = exp(-epsilon); q = 0 is no noise. */
 
 var Explorer = window.Explorer || {};
@@ -13,17 +13,17 @@ Explorer.auditing = (function () {
   // Counts less likely than this are left out, so that no quotient leaves the range of a float.
   const FLOOR = 1e-290;
   const PAD = 1e-300;
-  // Bins in which a quantile is sought at a time, and a shift that no two floats are apart.
+  // Bins of one step of the search for a quantile, and a shift larger than any between two floats.
   const BINS = 4096;
   const FARTHEST = 1500;
   // A cumulative probability this close below the level counts as reaching it.
   const ROUNDING = 1e-12;
 
-  /** The law of the number of ones among n people in doubt, with the window of counts that matter.
+  /** The distribution of the number of ones among n uncertain people, and its window of likely counts.
 
-      Each end of the window that is not an end of the law gets one faint count more: noise may
-      reach where no label does. */
-  function countLaw(p, n, pmf) {
+      An end of the window that is not 0 or n gets one more count of tiny probability, because noise
+      can reach counts that labels cannot. */
+  function countDistribution(p, n, pmf) {
     pmf.fill(0, 0, n + 1);
     pmf[0] = 1;
     for (let j = 0; j < n; j++) {
@@ -47,17 +47,17 @@ Explorer.auditing = (function () {
     for (let j = hi; j >= lo; j--) above[j - lo] = run = run * q + pmf[j];
   }
 
-  /** Likelihood ratios of one member along a log-concave law; `first` and `last` are its ends.
+  /** Likelihood ratios of one member along a log-concave distribution; `first` and `last` are the end values.
 
-      The posterior obeys pi(z) = odds law(z-1)/law(z) (1 - pi(z-1)). Run upwards while the factor
-      is at most 1, and downwards for the rest, it shrinks every error it is handed. */
-  function profile(odds, law, size, first, last, out, at) {
+      The posterior rho satisfies rho(z) = odds P(z-1)/P(z) (1 - rho(z-1)). Errors shrink when the
+      recursion runs upwards while the factor is at most 1, and downwards for the rest. */
+  function profile(odds, distribution, size, first, last, out, at) {
     const top = size - 1;
     out[at] = first;
     let posterior = odds * first / (1 + odds * first);
     let turn = 1;
     for (; turn < top; turn++) {
-      const step = odds * law[turn - 1] / law[turn];
+      const step = odds * distribution[turn - 1] / distribution[turn];
       posterior = step * (1 - posterior);
       if (!(step <= 1 && posterior <= 0.9)) break;
       out[at + turn] = posterior / ((1 - posterior) * odds);
@@ -65,7 +65,7 @@ Explorer.auditing = (function () {
     out[at + top] = last;
     let other = 1 / (1 + odds * last);
     for (let z = top - 1; z >= turn; z--) {
-      other = Math.min(law[z + 1] / law[z] / odds * (1 - other), 1);
+      other = Math.min(distribution[z + 1] / distribution[z] / odds * (1 - other), 1);
       out[at + z] = (1 - other) / (other * odds);
     }
   }
@@ -84,7 +84,7 @@ Explorer.auditing = (function () {
     return { name, bagSize: size, epsilon: rate, q: Math.exp(-rate), continuous };
   }
 
-  /** What both kinds of noise share: bags, the people in doubt, and sums over them. */
+  /** The common part of both kinds of noise: bags, the uncertain people, and sums over them. */
   class Audit {
     constructor(eta, chosen) {
       const k = chosen.bagSize;
@@ -94,9 +94,9 @@ Explorer.auditing = (function () {
       this.eta = eta;
       this.width = k + 1;
       this.additive = new Float64Array(this.size);
-      // The people whose labels are in doubt, bag by bag; each bag's window of counts and its
-      // members who are ones for certain.
-      this.doubtful = new Int32Array(this.size);
+      // The people with priors strictly between 0 and 1, bag by bag; each bag's window of counts
+      // and its number of certain ones.
+      this.uncertain = new Int32Array(this.size);
       this.starts = new Int32Array(this.nBags + 1);
       this.lo = new Int32Array(this.nBags);
       this.top = new Int32Array(this.nBags);
@@ -106,20 +106,20 @@ Explorer.auditing = (function () {
     }
 
     readBags(p, pmf) {
-      const { eta, doubtful, starts } = this, k = this.mechanism.bagSize;
+      const { eta, uncertain, starts } = this, k = this.mechanism.bagSize;
       for (let bag = 0; bag < this.nBags; bag++) {
         const from = starts[bag];
         let n = 0;
         for (let i = bag * k; i < (bag + 1) * k; i++) {
           if (eta[i] >= 1) this.ones[bag]++;
           else if (eta[i] > 0) {
-            doubtful[from + n] = i;
+            uncertain[from + n] = i;
             p[n++] = eta[i];
           }
         }
         starts[bag + 1] = from + n;
         if (n === 0) continue;
-        const [lo, hi] = countLaw(p, n, pmf);
+        const [lo, hi] = countDistribution(p, n, pmf);
         this.lo[bag] = lo;
         this.top[bag] = hi - lo;
         this.readBag(bag, pmf, lo, hi);
@@ -132,19 +132,19 @@ Explorer.auditing = (function () {
       const out = Float64Array.from(this.eta.subarray(0, this.size));
       for (let bag = 0; bag < this.nBags; bag++) {
         for (let m = this.starts[bag]; m < this.starts[bag + 1]; m++) {
-          const i = this.doubtful[m];
+          const i = this.uncertain[m];
           out[i] = update(this.eta[i], this.ratio(i, bag, positions[bag]));
         }
       }
       return out;
     }
 
-    /** The mean additive advantage: the rise in the chance of a right guess. */
+    /** The mean additive advantage: the rise in the probability of a right guess. */
     meanAdditive() {
       return this.additive.reduce((sum, value) => sum + value, 0) / this.size;
     }
 
-    /** P(|I| <= t) for each t of the sorted points: people weighted equally, releases by chance. */
+    /** P(|I| <= t) for each t of the sorted points: people weighted equally, releases by probability. */
     cdf(points) {
       const masses = this.masses(points);
       let run = this.certain;
@@ -157,29 +157,29 @@ Explorer.auditing = (function () {
     allocate() {
       this.ratios = new Float64Array(this.size * this.width);
       this.shifts = new Float64Array(this.size * this.width);
-      this.shares = new Float64Array(this.nBags * this.width);
-      this.law = new Float64Array(this.width);
+      this.probabilities = new Float64Array(this.nBags * this.width);
+      this.distribution = new Float64Array(this.width);
       this.above = new Float64Array(this.width);
     }
 
     readBag(bag, pmf, lo, hi) {
       const { q, epsilon } = this.mechanism, { width } = this, size = hi - lo + 1;
-      const { law, above, ratios, shifts, shares } = this;
-      runningSums(pmf, lo, hi, q, law, above);
-      for (let z = 0; z < size; z++) law[z] += above[z] - pmf[lo + z];
-      // An end stands for all releases beyond it, which move every posterior alike.
+      const { distribution, above, ratios, shifts, probabilities } = this;
+      runningSums(pmf, lo, hi, q, distribution, above);
+      for (let z = 0; z < size; z++) distribution[z] += above[z] - pmf[lo + z];
+      // An end stands for all releases beyond it, which give the same posterior.
       for (let z = 0; z < size; z++) {
-        shares[bag * width + z] = law[z] * (z === 0 || z === size - 1 ? 1 : 1 - q) / (1 + q);
+        probabilities[bag * width + z] = distribution[z] * (z === 0 || z === size - 1 ? 1 : 1 - q) / (1 + q);
       }
       for (let m = this.starts[bag]; m < this.starts[bag + 1]; m++) {
-        const i = this.doubtful[m], at = i * width;
+        const i = this.uncertain[m], at = i * width;
         const odds = this.eta[i] / (1 - this.eta[i]), sign = this.eta[i] <= 0.5 ? 1 : -1;
-        profile(odds, law, size, q, 1 / q, ratios, at);
+        profile(odds, distribution, size, q, 1 / q, ratios, at);
         let gain = 0;
         for (let z = 0; z < size; z++) {
           const ratio = Math.min(Math.max(ratios[at + z], q), 1 / q);
-          const lean = ratio === Infinity ? 1 : (odds * ratio - 1) / (odds * ratio + 1);
-          gain += shares[bag * width + z] * Math.max(0, sign * lean);
+          const margin = ratio === Infinity ? 1 : (odds * ratio - 1) / (odds * ratio + 1);
+          gain += probabilities[bag * width + z] * Math.max(0, sign * margin);
           ratios[at + z] = ratio;
           shifts[at + z] = Math.min(Math.abs(Math.log(ratio)), epsilon);
         }
@@ -196,27 +196,27 @@ Explorer.auditing = (function () {
 
     /** Mass of |I| in (points[j-1], points[j]] for each j, and beyond the last. */
     masses(points) {
-      const { shifts, shares, width } = this, last = points.length - 1;
+      const { shifts, probabilities, width } = this, last = points.length - 1;
       const masses = new Float64Array(points.length + 1);
       const origin = points[0], pace = last > 0 ? last / (points[last] - origin) : 0;
       for (let bag = 0; bag < this.nBags; bag++) {
         const row = bag * width, top = this.top[bag];
         for (let m = this.starts[bag]; m < this.starts[bag + 1]; m++) {
-          const at = this.doubtful[m] * width;
+          const at = this.uncertain[m] * width;
           for (let z = 0; z <= top; z++) {
             const shift = shifts[at + z], far = Math.min((shift - origin) * pace, last);
-            // Points are mostly even, so a guess lands next to the bin.
+            // Points are mostly evenly spaced, so the first guess is next to the right bin.
             let j = far > 0 ? Math.ceil(far) : 0;
             while (j > 0 && points[j - 1] >= shift) j--;
             while (j <= last && points[j] < shift) j++;
-            masses[j] += shares[row + z];
+            masses[j] += probabilities[row + z];
           }
         }
       }
       return masses;
     }
 
-    /** The smallest t with P(|I| <= t) >= level, to 1e-11: ever finer bins, and nothing is sorted. */
+    /** The smallest t with P(|I| <= t) >= level, to 1e-11, by repeated refinement of bins instead of a sort. */
     quantile(level) {
       const goal = (level - ROUNDING) * this.size, { epsilon } = this.mechanism;
       const points = new Float64Array(BINS + 1);
@@ -236,7 +236,7 @@ Explorer.auditing = (function () {
     }
 
     /** Mass of |I| at infinity: labels that the release reveals. */
-    infiniteShare() {
+    infiniteFraction() {
       if (this.mechanism.epsilon < Infinity) return 0;
       return this.masses(Float64Array.of(Number.MAX_VALUE))[1] / this.size;
     }

@@ -1,4 +1,4 @@
-/* One bag of ten people: labels, a release, and how far it carries the attacker. */
+/* One bag of ten people: labels, a release, and what the attacker learns from it. */
 
 Explorer.bag = (function () {
   "use strict";
@@ -6,10 +6,10 @@ Explorer.bag = (function () {
   const { people, auditing } = Explorer;
   const NAMES = ["Ada", "Ben", "Cleo", "Dev", "Eve", "Finn", "Gita", "Hugo", "Iris", "Jan"];
   const TEN = NAMES.length;
-  // Streams of the seed below this draw the crowd of the pictures.
+  // Lower streams of the seed draw the people of the plots.
   const FIRST_STREAM = 16;
   const PAUSE = 450;
-  // What is spoken waits until the sliders rest.
+  // A screen reader gets the text once the sliders rest.
   const REST = 300;
 
   /** The attack number `attack`: labels, release and posteriors of the ten. */
@@ -20,13 +20,13 @@ Explorer.bag = (function () {
     return { labels, positions, posterior: audit.posteriors(positions) };
   }
 
-  const guess = (chance) => (chance >= 0.5 ? 1 : 0);
-  const right = (chances, labels) => labels.filter((label, i) => guess(chances[i]) === label).length;
+  const guess = (probability) => (probability >= 0.5 ? 1 : 0);
+  const right = (probabilities, labels) => labels.filter((label, i) => guess(probabilities[i]) === label).length;
 
-  function percent(chance) {
-    if (chance === 0 || chance === 1) return `${100 * chance}%`;
-    const shown = (100 * chance).toFixed(1);
-    return chance < 0.0005 ? "<0.1%" : chance > 0.9995 ? ">99.9%" : `${shown}%`;
+  function percent(probability) {
+    if (probability === 0 || probability === 1) return `${100 * probability}%`;
+    const shown = (100 * probability).toFixed(1);
+    return probability < 0.0005 ? "<0.1%" : probability > 0.9995 ? ">99.9%" : `${shown}%`;
   }
 
   function describe(mechanism, { labels, positions }) {
@@ -35,34 +35,34 @@ Explorer.bag = (function () {
       const flips = labels.filter((label, i) => label !== positions[i]).length;
       return `Each label is reported alone; ${flips} of ${TEN} came out flipped.`;
     }
-    const share = Number((positions[0] / TEN).toFixed(3)), noise = positions[0] - count;
+    const fraction = Number((positions[0] / TEN).toFixed(3)), noise = positions[0] - count;
     const clipped = mechanism.name === "geom" && (positions[0] === 0 || positions[0] === TEN);
     const added = mechanism.continuous ? noise.toFixed(2) : String(noise);
-    const how = mechanism.epsilon === Infinity ? ", and no noise"
+    const how = mechanism.epsilon === Infinity ? " without noise"
       : ` and noise ${noise >= 0 ? "+" : "−"}${added.replace("-", "")}${clipped ? " after clipping" : ""}`;
-    return `Released: a share of ${share}, from ${count} ${count === 1 ? "one" : "ones"}${how}.`;
+    return `Released: a fraction of ${fraction}, from ${count} ${count === 1 ? "one" : "ones"}${how}.`;
   }
 
   /** The table of the ten; gives the function that shows a state. */
   function bag(root) {
     const body = root.querySelector("tbody"), rows = NAMES.map((name) => row(body, name));
-    const said = root.querySelector(".explorer-release"), spoken = root.querySelector(".explorer-spoken");
+    const released = root.querySelector(".explorer-release"), spoken = root.querySelector(".explorer-spoken");
     const tally = root.querySelector(".explorer-tally");
     const calm = window.matchMedia("(prefers-reduced-motion: reduce)");
     let waiting = 0, speaking = 0;
 
     function say(text) {
-      said.textContent = text;
+      released.textContent = text;
       clearTimeout(speaking);
       speaking = setTimeout(() => {
         if (spoken.textContent !== text) spoken.textContent = text;
       }, REST);
     }
 
-    function place(eta, mechanism, once, released) {
-      rows.forEach((one, i) => {
-        one.show(eta[i], once.labels[i], released ? once.posterior[i] : null,
-          mechanism.name === "rr" && released ? once.positions[i] : null);
+    function fill(eta, mechanism, once, isReleased) {
+      rows.forEach((row, i) => {
+        row.show(eta[i], once.labels[i], isReleased ? once.posterior[i] : null,
+          mechanism.name === "rr" && isReleased ? once.positions[i] : null);
       });
     }
 
@@ -71,21 +71,21 @@ Explorer.bag = (function () {
       const audit = auditing.audit(ten, mechanism);
       const once = attackOnce(audit, ten, state.seed, state.attack);
       const finish = () => {
-        place(ten, mechanism, once, true);
+        fill(ten, mechanism, once, true);
         say(describe(mechanism, once));
         tally.textContent = score(audit, ten, state);
       };
       clearTimeout(waiting);
       root.classList.toggle("explorer-animated", staged);
       if (!staged || calm.matches) return finish();
-      // First the new labels with the priors alone, then what the release does to them.
-      place(ten, mechanism, once, false);
-      said.textContent = "New labels are drawn …";
+      // First show the new labels with the priors, then the effect of the release.
+      fill(ten, mechanism, once, false);
+      released.textContent = "New labels are drawn …";
       waiting = setTimeout(finish, PAUSE);
     };
   }
 
-  /** Right guesses over all attacks so far, beside what they come to in the long run. */
+  /** Right guesses over all attacks so far, and their exact expectation. */
   function score(audit, eta, { seed, attack }) {
     let informed = 0, blind = 0;
     for (let j = 1; j <= attack; j++) {
@@ -131,7 +131,7 @@ Explorer.bag = (function () {
       move.style.width = `${100 * Math.abs(now - eta)}%`;
       const certain = (now === 0 || now === 1) && eta > 0 && eta < 1;
       line.classList.toggle("explorer-certain", certain);
-      if (certain) after.textContent += " sure";
+      if (certain) after.textContent += " certain";
     }
     return { show };
   }

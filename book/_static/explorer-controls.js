@@ -1,4 +1,4 @@
-/* Mechanism, law and sliders: each control shows the state and hands changes of it on. */
+/* Mechanism, priors and sliders: each control shows the state and reports changes. */
 
 Explorer.controls = (function () {
   "use strict";
@@ -9,7 +9,7 @@ Explorer.controls = (function () {
     "two-0.1-0.9-0.5", "two-0.02-0.5-0.2",
   ];
   const NOTES = {
-    "beta-2-30": "rare", uniform: "anything goes", "beta-2-2": "a broad hill", "beta-30-30": "near one half",
+    "beta-2-30": "rare", uniform: "all values equally likely", "beta-2-2": "a broad hill", "beta-30-30": "near one half",
     "beta-0.5-0.5": "mostly near 0 or 1", "beta-30-2": "common",
   };
 
@@ -17,41 +17,41 @@ Explorer.controls = (function () {
   function controls(root, change) {
     const radios = [...root.querySelectorAll("input[name=mechanism]")];
     const select = root.querySelector("select");
-    const editor = lawEditor(root.querySelector(".explorer-bars"), (law) => change({ law }));
+    const editor = priorsEditor(root.querySelector(".explorer-bars"), (priors) => change({ priors }));
     const sliders = ["k", "epsilon"].map((name) => slider(root, name, change));
     for (const radio of radios) {
       radio.addEventListener("change", () => change({ mechanism: radio.value }));
     }
     select.addEventListener("change", () => {
-      change({ law: select.value === "drawn" ? people.drawnName(editor.heights()) : select.value });
+      change({ priors: select.value === "drawn" ? people.drawnName(editor.heights()) : select.value });
     });
     return function show(state, eta) {
       for (const radio of radios) radio.checked = radio.value === state.mechanism;
-      fillLaws(select, state.law);
-      editor.show(state.law, eta);
-      for (const one of sliders) one(state);
+      fillPriors(select, state.priors);
+      editor.show(state.priors, eta);
+      for (const showSlider of sliders) showSlider(state);
     };
   }
 
-  function fillLaws(select, law) {
-    const drawn = law.startsWith("drawn-");
-    const names = drawn || PRESETS.includes(law) ? PRESETS : [law, ...PRESETS];
+  function fillPriors(select, priors) {
+    const drawn = priors.startsWith("drawn-");
+    const names = drawn || PRESETS.includes(priors) ? PRESETS : [priors, ...PRESETS];
     if (select.dataset.names !== names.join()) {
       const options = names.map((name) => {
         const note = NOTES[name] ? `: ${NOTES[name]}` : "";
-        return new Option(people.law(name).label + note, name);
+        return new Option(people.distributionOf(name).label + note, name);
       });
       select.replaceChildren(...options, new Option("Drawn by hand", "drawn"));
       select.dataset.names = names.join();
     }
-    select.value = drawn ? "drawn" : law;
+    select.value = drawn ? "drawn" : priors;
   }
 
   function slider(root, name, change) {
     const input = root.querySelector(`#explorer-${name}`), box = input.parentElement;
     const output = box.querySelector("output"), hint = box.querySelector(".explorer-hint");
     const { low, high } = NUMBERS[name];
-    const idle = { k: ["rr", "RR treats everyone alone"], epsilon: ["llp", "LLP adds no noise"] }[name];
+    const idle = { k: ["rr", "RR uses no bags"], epsilon: ["llp", "LLP adds no noise"] }[name];
     input.addEventListener("input", () => change({ [name]: Number(input.value) }));
     return (state) => {
       const value = state[name], unused = state.mechanism === idle[0];
@@ -66,8 +66,8 @@ Explorer.controls = (function () {
     };
   }
 
-  /** Twenty bars that can be drawn by mouse, touch or arrow keys; the law becomes a hand-drawn one. */
-  function lawEditor(element, change) {
+  /** Twenty bars that can be drawn by mouse, touch or arrow keys; the priors become a hand-drawn distribution. */
+  function priorsEditor(element, change) {
     const { BARS, HEIGHTS } = people;
     const bars = Array.from({ length: BARS }, () => {
       const slot = element.appendChild(document.createElement("div"));
@@ -75,8 +75,8 @@ Explorer.controls = (function () {
     });
     let heights = new Array(BARS).fill(1), current = 0, last = null;
 
-    function show(law, eta) {
-      const chosen = people.law(law);
+    function show(priors, eta) {
+      const chosen = people.distributionOf(priors);
       const counts = chosen.heights || people.histogram(eta);
       const most = chosen.heights ? HEIGHTS : Math.max(...counts);
       heights = counts.map((count) => Math.round(HEIGHTS * count / most));
@@ -92,7 +92,7 @@ Explorer.controls = (function () {
         `bar ${current + 1} of ${BARS}, priors ${from} to ${to}, height ${heights[current]} of ${HEIGHTS}`);
     }
 
-    /** From one bar and height to another. A quick stroke skips bars: those between get its line. */
+    /** From one bar and height to another. A quick stroke skips bars; they get interpolated heights. */
     function stroke(from, to) {
       const [low, high] = [Math.min(from.bar, to.bar), Math.max(from.bar, to.bar)];
       const slope = (to.height - from.height) / (to.bar - from.bar || 1);
@@ -103,16 +103,16 @@ Explorer.controls = (function () {
     }
 
     function set(height) {
-      const here = { bar: current, height: Math.min(Math.max(height, 0), HEIGHTS) };
-      stroke(last || here, here);
-      return here;
+      const point = { bar: current, height: Math.min(Math.max(height, 0), HEIGHTS) };
+      stroke(last || point, point);
+      return point;
     }
 
     function draw(event) {
       const box = element.getBoundingClientRect();
-      const place = Math.floor(BARS * (event.clientX - box.left) / box.width);
+      const bar = Math.floor(BARS * (event.clientX - box.left) / box.width);
       const height = Math.round(HEIGHTS * (box.bottom - event.clientY) / box.height);
-      current = Math.min(Math.max(place, 0), BARS - 1);
+      current = Math.min(Math.max(bar, 0), BARS - 1);
       last = set(height);
     }
 

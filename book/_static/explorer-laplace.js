@@ -14,7 +14,7 @@ Explorer.LaplaceAudit = (function () {
     return ratio === Infinity ? total * (1 + odds) / odds : zeroOf(total, odds, ratio) * ratio;
   }
 
-  /** The first place in low..high whose value is at least the target; the last one's always is. */
+  /** The first index in low..high whose value is at least the target; the last value always is. */
   function search(values, low, high, target) {
     if (values[low] >= target) return low;
     while (high - low > 1) {
@@ -25,7 +25,7 @@ Explorer.LaplaceAudit = (function () {
     return high;
   }
 
-  /** P(y = 1, .) - P(y = 0, .) for a joint law of that total. */
+  /** P(y = 1, .) - P(y = 0, .) for a joint distribution with this total. */
   function excess(total, odds, ratio) {
     return ratio === Infinity ? total : total * (odds * ratio - 1) / (odds * ratio + 1);
   }
@@ -58,7 +58,7 @@ Explorer.LaplaceAudit = (function () {
       runningSums(pmf, lo, hi, q, below, above);
       for (let j = 0, run = 0; j < size; j++) this.sums[row + j] = run += pmf[lo + j];
       for (let m = this.starts[bag]; m < this.starts[bag + 1]; m++) {
-        const i = this.doubtful[m], at = i * width, odds = this.eta[i] / (1 - this.eta[i]);
+        const i = this.uncertain[m], at = i * width, odds = this.eta[i] / (1 - this.eta[i]);
         profile(odds, below, size, 0, 1 / q, this.under, at);
         profile(odds, above, size, q, Infinity, this.over, at);
         this.additive[i] = this.gain(i, row, odds, size - 1);
@@ -100,8 +100,8 @@ Explorer.LaplaceAudit = (function () {
 
     /** P(ratio <= target), for q < target < 1/q, where the target lies between two counts.
 
-        `row` and `at` are the places of the lower one in the bag's and the person's tables. */
-    chanceBelow(target, row, at) {
+        `row` and `at` are the indices of the lower one in the bag's and the person's tables. */
+    probabilityBelow(target, row, at) {
       const { q } = this.mechanism;
       const rise = target * this.zeroUnder[at] - this.oneUnder[at];
       const fall = this.oneOver[at] - target * this.zeroOver[at];
@@ -117,30 +117,30 @@ Explorer.LaplaceAudit = (function () {
       const masses = new Float64Array(points.length + 1), ups = points.map(Math.exp), { width } = this;
       for (let bag = 0; bag < this.nBags; bag++) {
         for (let m = this.starts[bag]; m < this.starts[bag + 1]; m++) {
-          const at = this.doubtful[m] * width;
+          const at = this.uncertain[m] * width;
           this.addMasses(at, bag * width, this.top[bag], points, ups, masses);
         }
       }
       return masses;
     }
 
-    /** One person's share of it. From a ratio of 1 outwards: a search goes on where one stopped. */
+    /** One person's part of the masses. Each search starts where the last one stopped. */
     addMasses(at, row, top, points, ups, masses) {
       const { knots } = this, { epsilon } = this.mechanism;
       const count = points.length;
       let up = at, down = at + top, reached = 0;
-      for (let place = 0; place < count; place++) {
-        let chance = 1;
-        if (points[place] < epsilon) {
-          const high = ups[place], low = 1 / high;
+      for (let index = 0; index < count; index++) {
+        let probability = 1;
+        if (points[index] < epsilon) {
+          const high = ups[index], low = 1 / high;
           up = search(knots, up, at + top, high);
           down = search(knots, at, down, low);
-          // Below the counts' window hardly a release is left.
-          chance = up > at ? this.chanceBelow(high, row + up - at - 1, up - 1) : 0;
-          if (down > at) chance -= this.chanceBelow(low, row + down - at - 1, down - 1);
+          // Releases below the window of counts have almost no probability.
+          probability = up > at ? this.probabilityBelow(high, row + up - at - 1, up - 1) : 0;
+          if (down > at) probability -= this.probabilityBelow(low, row + down - at - 1, down - 1);
         }
-        masses[place] += Math.max(0, chance - reached);
-        reached = Math.max(reached, chance);
+        masses[index] += Math.max(0, probability - reached);
+        reached = Math.max(reached, probability);
       }
       masses[count] += 1 - reached;
     }
@@ -173,7 +173,7 @@ Explorer.LaplaceAudit = (function () {
       return high;
     }
 
-    infiniteShare() {
+    infiniteFraction() {
       return 0;
     }
   }

@@ -1,10 +1,10 @@
-/* People with priors, labels and releases, all drawn from one seed, so that a link shows the same. */
+/* People with priors, labels and releases, all drawn from one seed, so that a link always shows the same people. */
 
 Explorer.people = (function () {
   "use strict";
 
   const COUNT = 2048;
-  // Bars of a law drawn by hand, and the heights a bar can have.
+  // Bars of a hand-drawn distribution, and the largest height of a bar.
   const BARS = 20;
   const HEIGHTS = 9;
 
@@ -41,8 +41,8 @@ Explorer.people = (function () {
     return {
       label: `Beta(${short(a)}, ${short(b)})`,
       draw(random) {
-        const one = gamma(a, random);
-        return one / (one + gamma(b, random));
+        const first = gamma(a, random);
+        return first / (first + gamma(b, random));
       },
     };
   }
@@ -72,57 +72,57 @@ Explorer.people = (function () {
     return parts.length === count && parts.every((value) => value >= low && value <= high) && parts;
   }
 
-  /** The law a name stands for: uniform, beta-a-b, two-low-high-share, drawn-(20 digits); else null. */
-  function law(name) {
+  /** The distribution of a name: uniform, beta-a-b, two-low-high-weight or drawn-(20 digits); else null. */
+  function distributionOf(name) {
     const [kind, rest] = [name.split("-", 1)[0], name.slice(name.indexOf("-") + 1)];
-    let found;
+    let parameters;
     if (name === "uniform") return { label: "Uniform", draw: (random) => random() };
-    if (kind === "beta" && (found = numbers(rest, 2, 0.2, 200))) return beta(...found);
-    if (kind === "two" && (found = numbers(rest, 3, 0, 1))) return twoPoint(...found);
+    if (kind === "beta" && (parameters = numbers(rest, 2, 0.2, 200))) return beta(...parameters);
+    if (kind === "two" && (parameters = numbers(rest, 3, 0, 1))) return twoPoint(...parameters);
     if (kind === "drawn" && /^\d{20}$/.test(rest) && /[1-9]/.test(rest)) return drawn(rest);
     return null;
   }
 
-  /** Everyone's prior under a law, and the chances that decide their labels and the noise.
+  /** Everyone's prior, and the uniform numbers that decide the labels and the noise.
 
-      The chances stay as they are when a slider moves, so that every point moves with it. */
+      The uniform numbers do not change when a slider moves, so every point moves smoothly. */
   function population(name, seed) {
-    const priors = generator(seed, 0), labels = generator(seed, 1), noise = generator(seed, 2);
-    const chosen = law(name);
+    const draws = generator(seed, 0), labels = generator(seed, 1), noise = generator(seed, 2);
+    const chosen = distributionOf(name);
     return {
-      eta: Float64Array.from({ length: COUNT }, () => chosen.draw(priors)),
-      labelChance: Float64Array.from({ length: COUNT }, labels),
-      noiseChance: Float64Array.from({ length: COUNT }, noise),
+      eta: Float64Array.from({ length: COUNT }, () => chosen.draw(draws)),
+      labelUniform: Float64Array.from({ length: COUNT }, labels),
+      noiseUniform: Float64Array.from({ length: COUNT }, noise),
     };
   }
 
-  /** Two-sided geometric noise at a chance: the inverse of its distribution function. */
-  function geometricNoise(epsilon, chance) {
+  /** Two-sided geometric noise from a uniform number, by the inverse distribution function. */
+  function geometricNoise(epsilon, uniform) {
     const q = Math.exp(-epsilon);
-    if (chance * (1 + q) < q) return 1 - Math.ceil(Math.log(chance * (1 + q)) / -epsilon);
-    return Math.floor(Math.log((1 - chance) * (1 + q)) / -epsilon);
+    if (uniform * (1 + q) < q) return 1 - Math.ceil(Math.log(uniform * (1 + q)) / -epsilon);
+    return Math.floor(Math.log((1 - uniform) * (1 + q)) / -epsilon);
   }
 
-  function laplaceNoise(epsilon, chance) {
-    return (chance < 0.5 ? Math.log(2 * chance) : -Math.log(2 - 2 * chance)) / epsilon;
+  function laplaceNoise(epsilon, uniform) {
+    return (uniform < 0.5 ? Math.log(2 * uniform) : -Math.log(2 - 2 * uniform)) / epsilon;
   }
 
-  /** The release of a bag with so many ones, in counts, as labelaudit draws it from a uniform. */
-  function release(mechanism, count, chance) {
+  /** The release of a bag with `count` ones, in counts, drawn from a uniform number as in labelaudit. */
+  function release(mechanism, count, uniform) {
     const { epsilon, bagSize } = mechanism;
     if (epsilon === Infinity) return count;
-    if (mechanism.continuous) return count + laplaceNoise(epsilon, Math.max(chance, 1e-300));
-    if (epsilon === 0) return chance < 0.5 ? 0 : bagSize;
-    return Math.min(Math.max(count + geometricNoise(epsilon, chance), 0), bagSize);
+    if (mechanism.continuous) return count + laplaceNoise(epsilon, Math.max(uniform, 1e-300));
+    if (epsilon === 0) return uniform < 0.5 ? 0 : bagSize;
+    return Math.min(Math.max(count + geometricNoise(epsilon, uniform), 0), bagSize);
   }
 
   /** One release for each bag of the given labels. */
-  function releases(mechanism, labels, chances) {
+  function releases(mechanism, labels, uniforms) {
     const k = mechanism.bagSize;
     return Float64Array.from({ length: Math.floor(labels.length / k) }, (_, bag) => {
       let count = 0;
       for (let i = bag * k; i < (bag + 1) * k; i++) count += labels[i];
-      return release(mechanism, count, chances[bag]);
+      return release(mechanism, count, uniforms[bag]);
     });
   }
 
@@ -133,11 +133,11 @@ Explorer.people = (function () {
     return counts;
   }
 
-  /** The name of the hand-drawn law with these heights, 0 to 9; a flat line where all are 0. */
+  /** The name of the hand-drawn distribution with these heights, 0 to 9; all zeros become a flat line. */
   function drawnName(heights) {
     const whole = heights.map((height) => Math.min(Math.max(Math.round(height), 0), HEIGHTS));
     return `drawn-${(whole.some(Boolean) ? whole : whole.fill(1)).join("")}`;
   }
 
-  return { COUNT, BARS, HEIGHTS, generator, law, population, releases, histogram, drawnName };
+  return { COUNT, BARS, HEIGHTS, generator, distributionOf, population, releases, histogram, drawnName };
 })();

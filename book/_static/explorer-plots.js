@@ -1,10 +1,10 @@
-/* The three pictures, on canvas: a scatter with its spindles, and two distribution functions. */
+/* The three plots, on canvas: a scatter with its spindles, and two distribution functions. */
 
 Explorer.plots = (function () {
   "use strict";
 
   // Dashes as in labelaudit.plots, in pixels of a line two wide.
-  const LOOKS = {
+  const KINDS = {
     rr: { label: "RR", dash: [10, 4] },
     llp: { label: "LLP", dash: [] },
     geom: { label: "LLP+Geom", dash: [14, 4, 3, 4] },
@@ -13,7 +13,7 @@ Explorer.plots = (function () {
   const MARGIN = { left: 42, right: 12, top: 12, bottom: 40 };
   const DOT = 2;
 
-  /** The colours of the theme in force, as the style sheet has them. */
+  /** The colours of the current theme, from the style sheet. */
   function palette(root) {
     const style = getComputedStyle(root);
     const names = ["ink", "muted", "line", "grid", "card", "rr", "llp", "geom", "lap"];
@@ -21,7 +21,7 @@ Explorer.plots = (function () {
       names.map((name) => [name, style.getPropertyValue(`--explorer-${name}`).trim()]));
   }
 
-  /** A cleared canvas with axes from 0; gives what it takes to draw in their units. */
+  /** A cleared canvas with axes from 0; returns the functions that draw in their units. */
   function frame(canvas, colours, axes) {
     const ratio = window.devicePixelRatio || 1;
     const width = canvas.clientWidth, height = canvas.clientHeight;
@@ -81,8 +81,8 @@ Explorer.plots = (function () {
   /** Points whose log-odds move by `shift`, in even steps of log-odds. */
   function arc({ x, y }, shift) {
     const points = [[x(0), y(shift === Infinity ? 1 : 0)]];
-    for (let lean = -12; lean <= 12; lean += 0.1) {
-      points.push([x(1 / (1 + Math.exp(-lean))), y(1 / (1 + Math.exp(-lean - shift)))]);
+    for (let logit = -12; logit <= 12; logit += 0.1) {
+      points.push([x(1 / (1 + Math.exp(-logit))), y(1 / (1 + Math.exp(-logit - shift)))]);
     }
     return [...points, [x(1), y(shift === -Infinity ? 0 : 1)]];
   }
@@ -154,8 +154,8 @@ Explorer.plots = (function () {
     context.strokeStyle = colours[name];
     context.globalAlpha = chosen ? 1 : 0.8;
     context.lineWidth = chosen ? 3.5 : 1.6;
-    context.setLineDash(chosen ? [] : LOOKS[name].dash);
-    line(context, points.map(([t, share]) => [x(t), y(share)]));
+    context.setLineDash(chosen ? [] : KINDS[name].dash);
+    line(context, points.map(([t, fraction]) => [x(t), y(fraction)]));
     context.restore();
   }
 
@@ -182,7 +182,7 @@ Explorer.plots = (function () {
     drawCurves(plot, name, curves);
     if (epsilon < Infinity) limit(plot, epsilon, "ε");
     if (infinite < 0.005) return;
-    // A curve that ends low leaves room above it, one that ends high leaves room below.
+    // A low curve leaves room above it, a high curve below it.
     const height = infinite > 0.12 ? 0.5 * (y(1) + y(1 - infinite)) - 7 : y(0.4);
     caption(plot, `${(100 * infinite).toFixed(1)}% at infinity`, x(reach) - 8, height, "right");
   }
@@ -196,16 +196,16 @@ Explorer.plots = (function () {
 
   /** Distribution function of the additive advantage over people. */
   function additive(canvas, colours, { name, epsilon, reach, curves }) {
-    const label = "rise in the chance of a right guess, a";
+    const label = "rise in the probability of a right guess, a";
     const plot = frame(canvas, colours, { reach, label, percent: true });
     drawCurves(plot, name, curves);
     const beyond = 1 - curves[name][curves[name].length - 1][1];
     if (beyond > 0) {
-      const share = beyond < 0.0005 ? "<0.1" : (100 * beyond).toFixed(1);
-      caption(plot, `${share}% beyond`, plot.x(reach) - 8, plot.y(0.9), "right");
+      const fraction = beyond < 0.0005 ? "<0.1" : (100 * beyond).toFixed(1);
+      caption(plot, `${fraction}% beyond`, plot.x(reach) - 8, plot.y(0.9), "right");
     }
-    if (epsilon < Infinity) limit(plot, 0.5 * Math.tanh(0.5 * epsilon), "most that ε allows");
+    if (epsilon < Infinity) limit(plot, 0.5 * Math.tanh(0.5 * epsilon), "largest that ε allows");
   }
 
-  return { LOOKS, palette, scatter, multiplicative, additive };
+  return { KINDS, palette, scatter, multiplicative, additive };
 })();

@@ -4,16 +4,16 @@ Explorer.state = (function () {
   "use strict";
 
   const MECHANISMS = ["rr", "llp", "geom", "lap"];
-  const DEFAULTS = { mechanism: "llp", law: "beta-2-30", k: 8, epsilon: 1, seed: 2023, attack: 1 };
+  const DEFAULTS = { mechanism: "llp", priors: "beta-2-30", k: 8, epsilon: 1, seed: 2023, attack: 1 };
   const NUMBERS = {
     k: { low: 1, high: 64, step: 1 },
     epsilon: { low: 0.05, high: 6, step: 0.01 },
     seed: { low: 0, high: 999999, step: 1 },
     attack: { low: 1, high: 999, step: 1 },
   };
-  // Of a value that cannot be taken, a note prints no more than this.
+  // A note prints at most this many characters of an invalid value.
   const PRINTED = 40;
-  const LAWS = "uniform, beta-2-30, two-0.1-0.9-0.5 or drawn- and 20 digits";
+  const KNOWN_PRIORS = "uniform, beta-2-30, two-0.1-0.9-0.5 or drawn- and 20 digits";
 
   const printed = (text) => (text.length > PRINTED ? `${text.slice(0, PRINTED)}…` : text);
 
@@ -38,21 +38,22 @@ Explorer.state = (function () {
     return DEFAULTS[name];
   }
 
-  /** The settings in the query of an address, and a note for each that could not be taken as is. */
+  /** The settings in the query of an address, and a note for each invalid or rounded value. */
   function read(query) {
     const state = { ...DEFAULTS }, notes = [];
     for (const [name, text] of new URLSearchParams(query)) {
       if (Object.hasOwn(NUMBERS, name)) state[name] = number(name, text, notes);
       else if (name === "mechanism") {
-        const known = (one) => MECHANISMS.includes(one);
+        const known = (mechanism) => MECHANISMS.includes(mechanism);
         state.mechanism = choice(name, text, known, MECHANISMS.join(", "), notes);
-      } else if (name === "law") state.law = choice(name, text, Explorer.people.law, LAWS, notes);
-      else if (name !== "highlight") notes.push(`${printed(name)} is not a setting of this page.`);
+      } else if (name === "priors") {
+        state.priors = choice(name, text, Explorer.people.distributionOf, KNOWN_PRIORS, notes);
+      } else if (name !== "highlight") notes.push(`${printed(name)} is not a setting of this page.`);
     }
     return { state, notes };
   }
 
-  /** The query that reads back to the same state, without what is as by default. */
+  /** The query that reads back to the same state; defaults are left out. */
   function write(state) {
     const query = new URLSearchParams();
     for (const name of Object.keys(DEFAULTS)) {

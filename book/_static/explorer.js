@@ -1,11 +1,11 @@
-/* The page: state in, pictures and numbers out. */
+/* The page: turns the state into plots and numbers. */
 
 Explorer.start = (function () {
   "use strict";
 
   const { auditing, people, plots, state: settings } = Explorer;
   const LEVEL = 0.98;
-  // Curves of the other mechanisms wait until the slider rests if a frame would take longer, in ms.
+  // If a frame takes longer than this, in ms, the other mechanisms' curves wait until the slider rests.
   const BUDGET = 30;
   const CURVE_POINTS = 257;
   const LAPLACE_POINTS = 33;
@@ -16,16 +16,16 @@ Explorer.start = (function () {
   const WAITS = { curves: 90, address: 200, speech: 300 };
   const REACHES = [0.02, 0.05, 0.1, 0.2, 0.3, 0.4];
 
-  /** What the page shows of a mechanism, each computed once and kept for a while.
+  /** The results of a mechanism, computed once and cached.
 
-      `most` is the time it may take by the clock; null where it would take longer. That is told
-      from the last time, which grows with the bag size; there is no telling of a first time. */
-  function ledger() {
+      `most` is the time it may take; null where it would take longer. The estimate comes from the
+      last run and grows with the bag size. The first run has no estimate. */
+  function resultCache() {
     const kept = new Map(), paces = {};
     return function results(state, population, name, most = Infinity) {
       const mechanism = auditing.mechanism(name, state.k, state.epsilon), reach = reachOf(state);
       const chosen = name === state.mechanism, { bagSize, epsilon } = mechanism;
-      const key = [state.law, state.seed, name, chosen, bagSize, epsilon, reach].join();
+      const key = [state.priors, state.seed, name, chosen, bagSize, epsilon, reach].join();
       if (kept.has(key)) return kept.get(key);
       if (most < Infinity && !(work(bagSize) * paces[name] <= most)) return null;
       const began = performance.now(), audit = auditing.audit(population.eta, mechanism);
@@ -36,7 +36,7 @@ Explorer.start = (function () {
     };
   }
 
-  /** The time an audit takes, up to a factor: people by releases, and what does not depend on k. */
+  /** The time of an audit up to a factor: a part proportional to k, and a constant part. */
   function work(bagSize) {
     return bagSize + FIXED_WORK;
   }
@@ -47,14 +47,14 @@ Explorer.start = (function () {
 
   function summarise(audit, population, reach, chosen) {
     const { mechanism, size, nBags } = audit;
-    const releases = people.releases(mechanism, population.labels, population.noiseChance);
+    const releases = people.releases(mechanism, population.labels, population.noiseUniform);
     return {
       mechanism,
       size,
       nBags,
       mean: audit.meanAdditive(),
       quantile: chosen ? audit.quantile(LEVEL) : NaN,
-      infinite: audit.infiniteShare(),
+      infinite: audit.infiniteFraction(),
       posterior: audit.posteriors(releases),
       multiplicative: multiplicativeCurve(audit, reach),
       additive: additiveCurve(audit, population.reach),
@@ -65,11 +65,11 @@ Explorer.start = (function () {
     const { epsilon, continuous } = audit.mechanism;
     const far = continuous ? epsilon : reach, count = continuous ? LAPLACE_POINTS : CURVE_POINTS;
     const even = Array.from({ length: count }, (_, j) => far * j / (count - 1));
-    // Two points at the ceiling, so that the jump to it is upright.
+    // Two points at epsilon, so that the jump is vertical.
     const edges = epsilon < reach ? [epsilon * (1 - 1e-9), epsilon * (1 + 1e-9)] : [];
-    const points = Float64Array.from([...even, ...edges]).sort(), shares = audit.cdf(points);
-    const curve = Array.from(points, (t, j) => [t, shares[j]]);
-    return [[0, 0], ...curve, [reach, shares[shares.length - 1]]];
+    const points = Float64Array.from([...even, ...edges]).sort(), fractions = audit.cdf(points);
+    const curve = Array.from(points, (t, j) => [t, fractions[j]]);
+    return [[0, 0], ...curve, [reach, fractions[fractions.length - 1]]];
   }
 
   function additiveCurve(audit, reach) {
@@ -82,10 +82,10 @@ Explorer.start = (function () {
     return curve;
   }
 
-  const percent = (share, digits = 2) => `${(100 * share).toFixed(digits)}%`;
+  const percent = (fraction, digits = 2) => `${(100 * fraction).toFixed(digits)}%`;
 
-  /** Share of right guesses without any release. */
-  function blindShare(eta, size) {
+  /** Fraction of right guesses without any release. */
+  function blindFraction(eta, size) {
     let sum = 0;
     for (let i = 0; i < size; i++) sum += Math.max(eta[i], 1 - eta[i]);
     return sum / size;
@@ -94,22 +94,22 @@ Explorer.start = (function () {
   /** The four numbers, each with a line that says what it means. */
   function tilesOf({ mechanism: { epsilon }, mean, quantile, infinite }, blind) {
     const noisy = epsilon < Infinity, most = (50 * Math.tanh(0.5 * epsilon)).toFixed(1);
-    const safe = noisy ? "noise leaves every label in doubt" : "no label becomes certain";
+    const safe = noisy ? "with noise no label becomes certain" : "no label becomes certain";
     return {
       additive: [mean > 0 && mean < 5e-5 ? mean.toExponential(1) : mean.toFixed(4),
         `right guesses: ${percent(blind)} without, ${percent(blind + mean)} with the release`],
-      quantile: quantile === Infinity ? ["∞", "more than 2% of all moves are infinite"]
-        : [quantile.toFixed(3), "98% of all moves of the log-odds are no larger"],
+      quantile: quantile === Infinity ? ["∞", "more than 2% of all shifts are infinite"]
+        : [quantile.toFixed(3), "98% of all shifts of the log-odds are at most this"],
       infinite: [percent(infinite), infinite > 0 ? "of labels become certain" : safe],
       guarantee: noisy
-        ? [`ε = ${epsilon.toFixed(2)}`, `odds move by at most a factor of ${
+        ? [`ε = ${epsilon.toFixed(2)}`, `odds change by at most a factor of ${
           Math.exp(epsilon).toFixed(2)} and right guesses rise by at most ${
           most} points, if labels are independent given what the attacker knows`]
-        : ["none", "a bag of equal labels gives away all of them"],
+        : ["none", "a bag of equal labels reveals all of them"],
     };
   }
 
-  /** The same as a few sentences, for those who hear the page. */
+  /** The same in sentences, for screen readers. */
   function summaryOf(state, { mechanism, mean, quantile, infinite }, blind) {
     const { name, bagSize, epsilon } = mechanism, noisy = epsilon < Infinity;
     const bags = name === "rr" ? "" : `, bags of ${bagSize}`;
@@ -120,16 +120,16 @@ Explorer.start = (function () {
     const promise = noisy
       ? `While labels are independent, no release can shift any log-odds by more than ${epsilon.toFixed(2)}.`
       : "There is no guarantee.";
-    return `${plots.LOOKS[name].label}${bags}${rate}; priors: ${people.law(state.law).label}. `
+    return `${plots.KINDS[name].label}${bags}${rate}; priors: ${people.distributionOf(state.priors).label}. `
       + `The attacker guesses ${percent(blind)} of the labels right without the release and `
       + `${percent(blind + mean)} with it. ${shift}, and ${certain} of the labels become certain. ${promise}`;
   }
 
-  /** The axis holds all but one in 200 of the advantages there can be under a law.
+  /** The axis covers 199 of 200 possible advantages under these priors.
 
-      One crowd of the law decides for all: other people from the same law keep the axis. */
-  function additiveReach(law) {
-    const { eta } = people.population(law, 0);
+      It depends on the priors only, so other people with the same priors keep the axis. */
+  function additiveReach(priors) {
+    const { eta } = people.population(priors, 0);
     const most = eta.map((prior) => Math.min(prior, 1 - prior)).sort();
     const wanted = most[Math.floor(0.995 * most.length)];
     return REACHES.find((reach) => wanted <= reach) || 0.5;
@@ -138,18 +138,18 @@ Explorer.start = (function () {
   function start(root) {
     const find = (selector) => root.querySelector(selector);
     const canvas = (name) => find(`[data-plot=${name}]`);
-    const results = ledger();
+    const results = resultCache();
     let state, population, crowd = "", colours, frame = 0, deferred = 0, writing = 0, speaking = 0;
 
     const show = Explorer.controls(root, change);
     const showBag = Explorer.bag(find(".explorer-bag"));
 
     function populate() {
-      const wanted = `${state.law} ${state.seed}`;
+      const wanted = `${state.priors} ${state.seed}`;
       if (crowd === wanted) return;
-      population = people.population(state.law, state.seed);
-      population.labels = population.eta.map((prior, i) => (population.labelChance[i] < prior ? 1 : 0));
-      population.reach = additiveReach(state.law);
+      population = people.population(state.priors, state.seed);
+      population.labels = population.eta.map((prior, i) => (population.labelUniform[i] < prior ? 1 : 0));
+      population.reach = additiveReach(state.priors);
       crowd = wanted;
     }
 
@@ -172,53 +172,53 @@ Explorer.start = (function () {
       populate();
       root.dataset.mechanism = state.mechanism;
       show(state, population.eta);
-      const found = results(state, population, state.mechanism);
-      const complete = draw(found, began + BUDGET);
-      const blind = blindShare(population.eta, found.size);
-      for (const [name, [value, hint]] of Object.entries(tilesOf(found, blind))) {
+      const result = results(state, population, state.mechanism);
+      const complete = draw(result, began + BUDGET);
+      const blind = blindFraction(population.eta, result.size);
+      for (const [name, [value, hint]] of Object.entries(tilesOf(result, blind))) {
         const [big, small] = root.querySelectorAll(`[data-tile=${name}] dd`);
         big.textContent = value;
         small.textContent = hint;
       }
       showBag(state, population.eta, staged);
-      describe(found, summaryOf(state, found, blind));
+      describe(result, summaryOf(state, result, blind));
       Explorer.lastRender = performance.now() - began;
-      fine(found);
-      if (!complete) deferred = setTimeout(() => draw(found, Infinity), WAITS.curves);
+      fine(result);
+      if (!complete) deferred = setTimeout(() => draw(result, Infinity), WAITS.curves);
     }
 
-    /** Draw the chosen mechanism, and of the others those there is time for; true if all were. */
-    function draw(found, deadline) {
+    /** Draw the chosen mechanism and as many others as time allows; true if all were drawn. */
+    function draw(result, deadline) {
       const { eta, reach } = population, curves = {};
-      for (const name of Object.keys(plots.LOOKS)) {
-        const one = name === state.mechanism ? found
+      for (const name of Object.keys(plots.KINDS)) {
+        const drawn = name === state.mechanism ? result
           : results(state, population, name, deadline - performance.now());
-        if (one) curves[name] = one;
+        if (drawn) curves[name] = drawn;
       }
       const pick = (part) => Object.fromEntries(
-        Object.entries(curves).map(([name, one]) => [name, one[part]]));
-      const { posterior, quantile, infinite } = found;
-      const chosen = { name: state.mechanism, epsilon: found.mechanism.epsilon };
+        Object.entries(curves).map(([name, curve]) => [name, curve[part]]));
+      const { posterior, quantile, infinite } = result;
+      const chosen = { name: state.mechanism, epsilon: result.mechanism.epsilon };
       plots.scatter(canvas("scatter"), colours, { ...chosen, eta, posterior, quantile });
       plots.multiplicative(canvas("multiplicative"), colours,
         { ...chosen, reach: reachOf(state), curves: pick("multiplicative"), infinite });
       plots.additive(canvas("additive"), colours, { ...chosen, reach, curves: pick("additive") });
-      return Object.keys(curves).length === Object.keys(plots.LOOKS).length;
+      return Object.keys(curves).length === Object.keys(plots.KINDS).length;
     }
 
-    /** The sentence is spoken once the sliders rest; the pictures carry it as their description. */
-    function describe(found, summary) {
+    /** The summary is announced once the sliders rest; the plots have it as their description. */
+    function describe(result, summary) {
       clearTimeout(speaking);
       speaking = setTimeout(() => {
         find(".explorer-summary").textContent = summary;
-        const name = plots.LOOKS[found.mechanism.name].label;
-        const mean = `its mean is ${found.mean.toFixed(4)}`;
+        const name = plots.KINDS[result.mechanism.name].label;
+        const mean = `its mean is ${result.mean.toFixed(4)}`;
         const pictures = {
           scatter: `Scatter plot of posterior against prior under ${name}. ${summary}`,
           multiplicative: `Distribution function of the multiplicative advantage under ${name}. ${summary}`,
           additive: `Distribution function of the additive advantage under ${name}; ${mean}.`,
         };
-        for (const [one, text] of Object.entries(pictures)) canvas(one).setAttribute("aria-label", text);
+        for (const [plot, text] of Object.entries(pictures)) canvas(plot).setAttribute("aria-label", text);
       }, WAITS.speech);
     }
 
@@ -232,16 +232,16 @@ Explorer.start = (function () {
     }
 
     function note(notes) {
-      const place = find(".explorer-note");
-      place.textContent = notes.join(" ");
-      place.hidden = notes.length === 0;
+      const box = find(".explorer-note");
+      box.textContent = notes.join(" ");
+      box.hidden = notes.length === 0;
     }
 
-    /** Some browsers refuse to change the address of a page opened from the disk, or too often. */
+    /** Some browsers do not allow a change of the address of a local file, or frequent changes. */
     function setAddress(how, address) {
       try {
         history[how](null, "", location.pathname + address);
-      } catch (refusal) { /* The page works as well without. */ }
+      } catch (error) { /* The page works without it. */ }
     }
 
     function writeAddress() {
