@@ -1,17 +1,23 @@
-# Every target that needs Python makes .venv first, from requirements.lock, with plain pip.
-# A stamp inside .venv records a finished install; until it is written the folder is marked
-# incomplete, so an install that was killed half-way is thrown away and done again.
+# Every target that needs Python makes .venv first, from requirements.lock, with plain pip. Targets
+# that test or lint add requirements-test.lock. A stamp inside .venv records a finished install;
+# until it is written the folder is marked incomplete, so that an install that was killed half-way
+# is thrown away and done again.
 
 SCALE ?= laptop
 PORT ?= 8000
 T ?=
+# An index with other builds of torch, such as the CPU-only ones: make book TORCH_INDEX=ADDRESS
+TORCH_INDEX ?=
 PYTHON ?= $(shell for name in python3.11 python3; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$name" && break; done)
 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+TEST_STAMP := $(VENV)/installed-test
 PARTIAL := $(VENV)/incomplete
+PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --quiet \
+	$(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
 # Recipes read these from the environment: YAML values and file names would not survive make's quoting.
 export C P SOURCE
@@ -22,15 +28,15 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-all book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock
+.PHONY: help test test-all book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock check-lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: $(STAMP)  ## run the tests and doctests, but for long trials (T="..." passes arguments to pytest)
+test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..." passes arguments to pytest)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(T)
 
-test-all: $(STAMP)  ## run all tests: those of `make test` and the long trials
+test-all: $(TEST_STAMP)  ## run all tests: those of `make test` and the long trials
 	$(BIN)/python -m pytest -n auto --dist loadgroup $(T)
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
@@ -44,16 +50,16 @@ chapter: $(STAMP)  ## run one chapter: C=07_scatter_plots P="bag_sizes=[4,16] ep
 		*) echo "P: '$$pair' is not name=value; write values without spaces" >&2; exit 2 ;; esac; done; \
 	$(BIN)/labelaudit run "$$C" --scale $(SCALE) "$$@"
 
-lint: $(STAMP)  ## check style and types
+lint: $(TEST_STAMP)  ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(STAMP)  ## rewrite the sources in the house style
+format: $(TEST_STAMP)  ## rewrite the sources in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure speed and memory, print the table, write it as JSON
+bench: $(TEST_STAMP)  ## measure speed and memory, print the table, write it as JSON
 	$(BIN)/python -m benchmarks
 
 figure: $(STAMP)  ## draw the landing page's figure again (it is committed, for the README)
@@ -76,17 +82,12 @@ clean:  ## remove the site, the chapter runs and every cache
 distclean: clean  ## the same, and the environment
 	rm -rf $(VENV)
 
-# A CUDA build of torch brings its own libraries and a local version suffix; neither belongs in
-# the lock, which must install on machines with and without a GPU.
-lock: $(STAMP)  ## write requirements.lock and environment.yml from what .venv holds
-	@$(BIN)/python -m pip freeze --all --exclude-editable --exclude pip --exclude labelaudit \
-		| sed -E -e '/^(nvidia-|cuda-|triton)/d' -e 's/[+][^ ]*$$//' | LC_ALL=C sort -f > $(VENV)/lock
-	@{ echo '# Written by `make lock`: the exact versions the book and the tests run with.'; \
-		cat $(VENV)/lock; } > requirements.lock
-	@{ printf '# Written by `make lock`: Python from conda, the rest as in requirements.lock, through pip.\n'; \
-		printf 'name: labelaudit\nchannels:\n  - conda-forge\ndependencies:\n  - python=3.11\n  - pip\n  - pip:\n'; \
-		sed 's/^/      - /' $(VENV)/lock; printf '      - -e .\n'; } > environment.yml
-	@rm $(VENV)/lock && touch $(STAMP)
+lock: $(TEST_STAMP)  ## write both lock files and environment.yml from what .venv holds
+	$(BIN)/python .ci/lock.py write
+	@touch $(STAMP) && touch $(TEST_STAMP)
+
+check-lock: $(TEST_STAMP)  ## ask the package index whether the locks install on every supported system
+	$(BIN)/python .ci/lock.py check
 
 $(STAMP): requirements.lock pyproject.toml
 	@if [ -z "$(PYTHON)" ]; then echo 'labelaudit needs Python 3.11 or newer: found' \
@@ -95,6 +96,11 @@ $(STAMP): requirements.lock pyproject.toml
 	@echo 'installing the pinned versions into $(VENV); this happens once and takes a few minutes'
 	@mkdir -p $(VENV) && touch $(PARTIAL)
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --requirement requirements.lock
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --editable .
+	$(PIP_INSTALL) --requirement requirements.lock
+	$(PIP_INSTALL) --no-deps --editable .
+	@rm $(PARTIAL) && touch $@
+
+$(TEST_STAMP): $(STAMP) requirements-test.lock
+	@touch $(PARTIAL)
+	$(PIP_INSTALL) --requirement requirements-test.lock
 	@rm $(PARTIAL) && touch $@

@@ -31,10 +31,8 @@ from packaging.version import Version
 ROOT = Path(__file__).resolve().parent.parent
 BOOK, TEST = ROOT / "requirements.lock", ROOT / "requirements-test.lock"
 
-# Where a pin can be installed, if not everywhere.
-MARKERS: dict[str, str] = {}
-# Published as source code only, so that installing it takes a C compiler.
-SOURCE_ONLY = {"riskcal"}
+# Pins without a wheel that may be built from source, which takes a C compiler.
+FROM_SOURCE = {"riskcal"}
 # A CUDA build of torch brings these along; a lock must install with and without a GPU.
 WITH_TORCH = re.compile(r"nvidia-|cuda-|triton")
 
@@ -64,16 +62,16 @@ PLATFORMS = {
         *(f"manylinux_2_{minor}_x86_64" for minor in range(28, 4, -1)),
         *("manylinux2014_x86_64", "manylinux2010_x86_64", "manylinux1_x86_64"),
     ],
-    "macOS arm64": list(tags.mac_platforms((14, 0), "arm64")),
+    "macOS arm64": list(tags.mac_platforms((14, 0), "arm64")),  # as torch asks for
     "Windows": ["win_amd64"],
 }
 
 
-def needed(roots: list[str]) -> set[str]:
+def needed(roots: list[Requirement]) -> set[str]:
     """The names of all installed distributions that these requirements lead to."""
     names: set[str] = set()
     seen: set[tuple[str, str]] = set()
-    waiting = [Requirement(text) for text in roots]
+    waiting = list(roots)
     while waiting:
         requirement = waiting.pop()
         name = canonicalize_name(requirement.name)
@@ -93,24 +91,29 @@ def write() -> None:
     """Write both locks and environment.yml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    of_book = [texts for extra, texts in extras.items() if extra != "test"]
-    book = needed([*project["dependencies"], *chain.from_iterable(of_book)])
-    test = needed(extras["test"]) - book
+    of_tests = [Requirement(text) for text in extras.pop("test")]
+    of_book = [Requirement(text) for text in chain(project["dependencies"], *extras.values())]
+    book = needed(of_book)
+    test = needed(of_tests) - book
+    markers = {canonicalize_name(root.name): root.marker for root in of_tests if root.marker}
     installed = {}
     for distribution in metadata.distributions():
         name = canonicalize_name(distribution.name)
-        # A local suffix such as +cpu names a build that no index has.
+        # A local suffix such as +cpu names a build that the package index does not have.
         pin = f"{distribution.name}=={distribution.version.partition('+')[0]}"
-        installed[name] = pin + (f"; {MARKERS[name]}" if name in MARKERS else "")
+        installed[name] = f"{pin}; {markers[name]}" if name in markers else pin
     pins = {
         path: sorted(
             (installed[name] for name in names if not WITH_TORCH.match(name)), key=str.lower
         )
         for path, names in ((BOOK, book), (TEST, test))
     }
-    purpose = {BOOK: "the package and the book", TEST: "the tests and the linters add to that"}
+    purpose = {
+        BOOK: "the package and the book",
+        TEST: "the tests and the linters, in addition to requirements.lock",
+    }
     for path, lines in pins.items():
-        heading = f"# Written by `make lock`: the exact versions of what {purpose[path]} need."
+        heading = f"# Written by `make lock`: exact versions for {purpose[path]}."
         path.write_text("\n".join([heading, *lines]) + "\n", encoding="utf-8")
     environment = [
         "# Written by `make lock`: Python from conda, the pins of requirements.lock through pip.",
@@ -160,8 +163,8 @@ def has_wheel(files: dict[str, str], version: Version, python: str, platforms: l
     return False
 
 
-def missing() -> Iterator[str]:
-    """A line for each pin that a supported system cannot install."""
+def missing() -> Iterator[tuple[bool, str]]:
+    """For each pin that has no wheel: whether it can be built from source, and a line on it."""
     locks = {path: pinned(path) for path in (BOOK, TEST)}
     pins = [pin for lock in locks.values() for pin in lock]
     with ThreadPoolExecutor(8) as pool:
@@ -175,10 +178,12 @@ def missing() -> Iterator[str]:
             if pin.marker is not None and not pin.marker.evaluate(environment):
                 continue
             version = Version(next(iter(pin.specifier)).version)
-            if pin.name in SOURCE_ONLY:
-                continue
             if not has_wheel(pages[pin], version, python, PLATFORMS[system]):
-                yield f"{path.name}: no wheel of {pin.name} {version} for {system}, Python {python}"
+                built = pin.name in FROM_SOURCE and any("tar.gz" in file for file in pages[pin])
+                line = (
+                    f"{path.name}: no wheel of {pin.name} {version} for {system}, Python {python}"
+                )
+                yield built, line + (" (built from source)" if built else "")
 
 
 def main() -> int:
@@ -189,9 +194,13 @@ def main() -> int:
     if sys.argv[1:] != ["check"]:
         print("usage: python .ci/lock.py write | check", file=sys.stderr)
         return 2
-    lines = list(missing())
-    print("\n".join(lines) or f"every pin has a wheel on {', '.join(SYSTEMS)}, {PYTHONS}")
-    return 1 if lines else 0
+    gaps = list(missing())
+    for _, line in gaps:
+        print(line)
+    failed = not all(built for built, _ in gaps)
+    ending = "cannot be installed" if failed else "can be installed"
+    print(f"the locks {ending} on {', '.join(SYSTEMS)} with Python {', '.join(PYTHONS)}")
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections import defaultdict
 from importlib import metadata
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -38,14 +37,17 @@ AUDIT, TOP = 0, 3
 HEAVY = ("torch", "matplotlib", "IPython", "jupyter_core", "nbformat", "pandas", "numba")
 
 
+LOCKS = ("requirements.lock", "requirements-test.lock")
+
+
 def pins(lines):
-    """The `name==version` lines as a dictionary."""
-    found = (line.strip().removeprefix("- ") for line in lines)
-    return dict(line.split("==") for line in found if re.fullmatch(r"[\w.-]+==[\w.]+", line))
+    """The `name==version` lines as a dictionary; an environment marker may follow."""
+    words = (line.strip().removeprefix("- ").partition("; ")[0] for line in lines)
+    return dict(word.split("==") for word in words if re.fullmatch(r"[\w.-]+==[\w.]+", word))
 
 
-def locked():
-    return pins((ROOT / "requirements.lock").read_text().splitlines())
+def locked(lock="requirements.lock"):
+    return pins((ROOT / lock).read_text().splitlines())
 
 
 def tracked_files():
@@ -55,10 +57,21 @@ def tracked_files():
     return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-def test_lock_is_nothing_but_exact_pins():
-    lines = (ROOT / "requirements.lock").read_text().splitlines()
-    assert len(locked()) == sum(not line.startswith("#") for line in lines) > 50
-    assert locked()["torch"] == "2.13.0"
+@pytest.mark.parametrize("lock, least", zip(LOCKS, (50, 15), strict=True))
+def test_lock_is_nothing_but_exact_pins(lock, least):
+    lines = (ROOT / lock).read_text().splitlines()
+    assert len(locked(lock)) == sum(not line.startswith("#") for line in lines) > least
+
+
+def test_the_book_needs_no_test_oracle_and_no_compiler():
+    book, test = map(locked, LOCKS)
+    assert book["torch"] == "2.13.0" and book.keys().isdisjoint(test)
+    assert {"qif", "riskcal", "pytest", "ruff", "mypy"} <= test.keys()
+    lines = (ROOT / LOCKS[1]).read_text().splitlines()
+    limited = {
+        name for name in test for line in lines if line.startswith(f"{name}==") and ";" in line
+    }
+    assert limited == {"qif", "riskcal"}, "every other pin installs on all systems"
 
 
 def test_environment_mirrors_the_lock():
@@ -71,12 +84,16 @@ def test_environment_mirrors_the_lock():
 
 
 def test_lock_satisfies_every_requirement():
-    lock = {canonicalize_name(name): version for name, version in locked().items()}
+    book, test = (
+        {canonicalize_name(name): version for name, version in locked(lock).items()}
+        for lock in LOCKS
+    )
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"notebook", "book", "train", "test"}
-    for text in chain(PROJECT["dependencies"], *extras.values()):
-        requirement = Requirement(text)
-        assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)]), text
+    assert set(extras) == {"audit", "notebook", "book", "train", "test"}
+    for extra, texts in {"": PROJECT["dependencies"], **extras}.items():
+        lock = book | test if extra == "test" else book
+        for requirement in map(Requirement, texts):
+            assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)])
 
 
 def test_import_is_light():

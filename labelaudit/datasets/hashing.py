@@ -46,5 +46,5 @@ def bucket(field: int, values: NDArray[Any], buckets: int = BUCKETS) -> NDArray[
     [111948, 111948, 351709]
     """
     shift = np.uint64((field + 1) * GOLDEN & 0xFFFF_FFFF_FFFF_FFFF)
-    upper = mix(np.asarray(values).astype(np.uint64) + shift) >> np.uint64(32)
+    upper = mix(np.asarray(values).astype(np.uint64, copy=False) + shift) >> np.uint64(32)
     return ((upper * np.uint64(buckets)) >> np.uint64(32)).astype(np.int32)
