@@ -17,6 +17,7 @@ import numpy as np
 import papermill
 import pytest
 from conftest import ROOT
+from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import read_source
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
@@ -28,12 +29,13 @@ from book.tools.class_copies import (
     student_copy,
 )
 from book.tools.kernel import START_SECONDS
-from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, macros
+from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, install_code, macros
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check
-from labelaudit.teach.exercises import EXERCISES
+from labelaudit.teach.exercises import all_exercises
 
+EXERCISES = all_exercises()
 CHECKS = {
     label: (chapter, name)
     for chapter in CHAPTERS
@@ -471,16 +473,35 @@ def test_a_key_of_other_parameters_is_refused(tmp_path, capsys):
     assert "had other parameters" in capsys.readouterr().err
 
 
-def test_a_notebook_opened_elsewhere_installs_the_package_first(tmp_path):
+def test_a_notebook_opened_elsewhere_says_how_to_install_the_package():
     first = next(cell for cell in copied("01_setting").cells if cell.cell_type == "code")
     exec(first.source, {"__name__": "here"})
     elsewhere = first.source.replace('"labelaudit")', '"no_such_package_here")')
-    with pytest.raises(ModuleNotFoundError, match=r"set install_from above.*\[notebook\]"):
-        exec(elsewhere.replace(re.search(r"install_from = (.*)", elsewhere)[1], "''"), {})
+    with pytest.raises(ModuleNotFoundError, match=r"clone.* pip install '\.\[notebook\]'"):
+        exec(elsewhere, {})
+
+
+@pytest.mark.parametrize(
+    ("where", "package"),
+    [
+        ("git+https://a.example/b.git", "labelaudit[notebook] @ git+https://a.example/b.git"),
+        (
+            "wheels/labelaudit-0.1.0-py3-none-any.whl",
+            "wheels/labelaudit-0.1.0-py3-none-any.whl[notebook]",
+        ),
+    ],
+)
+def test_a_notebook_installs_the_package_from_the_address_that_is_set(where, package, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(f'[tool.labelaudit]\ninstall-from = "{where}"\n')
+    code = install_code(tmp_path / "pyproject.toml", "notebook")
+    plain = TransformerManager().transform_cell(code)
     calls = []
-    named = re.sub(r"install_from = .*", "install_from = 'a.whl[notebook]'", elsewhere)
-    exec(named.replace("subprocess.check_call", "record"), {"record": calls.append})
-    assert calls[0][1:] == ["-m", "pip", "install", "--quiet", "a.whl[notebook]"]
+    shell = type("Shell", (), {"run_line_magic": lambda self, *words: calls.append(words)})
+    scope = {"get_ipython": shell}
+    exec(plain, scope)
+    assert calls == [], "where the package is installed nothing happens"
+    exec(plain.replace('labelaudit")', 'no_such_package_here")'), scope)
+    assert calls == [("pip", f"install --quiet '{package}'")]
 
 
 def test_no_package_of_a_strangers_is_installed():

@@ -11,7 +11,9 @@ from scipy.special import expit
 
 from labelaudit.checks import Floats
 
-EXERCISES: dict[str, Callable[..., None]] = {}
+# A function of an answer, and by name of parameters, that raises a `Hint` if the answer is wrong.
+Property = Callable[..., None]
+EXERCISES: dict[str, Property] = {}
 
 # Answers are compared as a reader would round them.
 TOLERANCE = 5e-4
@@ -23,10 +25,10 @@ class Hint(Exception):
     """What to think about next."""
 
 
-def exercise(label: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def exercise(label: str) -> Callable[[Property], Property]:
     """Register the property of an exercise's answer."""
 
-    def register(test: Callable[..., None]) -> Callable[..., None]:
+    def register(test: Property) -> Property:
         EXERCISES[label] = test
         return test
 
