@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+from html import escape
 from pathlib import Path
 
 import yaml
@@ -207,6 +208,29 @@ def make_checkout(root: Path) -> Path:
     unwanted = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, root / "labelaudit", ignore=unwanted)
     return root
+
+
+def text_for_pages(source: Path, output: Path, *, strict: bool) -> Path:
+    """Stand in for `jupyter_book` where Sphinx is not what is tested: a page is its staged text."""
+    html = output / "_build" / "html"
+    staged = [*source.glob("book/*.md"), *source.glob("notebooks/*.ipynb")]
+    for path in staged:
+        page = html / path.relative_to(source).with_suffix(".html")
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(escape(path.read_text(encoding="utf-8")), encoding="utf-8")
+        if path.suffix == ".ipynb":
+            download = html / "_sources" / path.relative_to(source)
+            download.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, download)
+    (html / "index.html").write_text("", encoding="utf-8")
+    return html
+
+
+def leave_out_sphinx() -> None:
+    """Make pages of text in this process from now on; for the command in a process of its own."""
+    from book.tools import page, site
+
+    page.jupyter_book = site.jupyter_book = text_for_pages
 
 
 @contextlib.contextmanager

@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 
 import nbformat
 import pytest
-from book_fixture import PACKAGE, edited, make_checkout
+from book_fixture import PACKAGE, edited, make_checkout, text_for_pages
 from conftest import ROOT
 
 from book.tools.chapters import load_chapters
@@ -22,6 +23,9 @@ from labelaudit import cli
 
 CLONES = ["", str(ROOT)]
 
+# One worker builds the small book for all of them.
+pytestmark = pytest.mark.xdist_group("book")
+
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
@@ -33,17 +37,38 @@ def checkout(tmp_path_factory):
     return Checkout(root)
 
 
+@pytest.fixture(scope="module")
+def copied(checkout, tmp_path_factory):
+    """A copy of the built book, to change without Sphinx."""
+    root = tmp_path_factory.mktemp("copied") / "book"
+    shutil.copytree(checkout.root, root, symlinks=True)
+    return Checkout(root)
+
+
+@pytest.fixture
+def no_sphinx(monkeypatch):
+    """Pages of text instead of Sphinx's."""
+    monkeypatch.setattr("book.tools.site.jupyter_book", text_for_pages)
+    monkeypatch.setattr("book.tools.page.jupyter_book", text_for_pages)
+
+
 @pytest.fixture
 def build(checkout, monkeypatch, capsys):
-    """Build the book again and give the status, what was printed and what was complained of."""
+    """Build the book again: its status, what it printed, and its error messages."""
+    return partial(built_again, checkout, monkeypatch, capsys)
+
+
+@pytest.fixture
+def rebuild(copied, no_sphinx, monkeypatch, capsys):
+    """Build the copy again, without Sphinx."""
+    return partial(built_again, copied, monkeypatch, capsys)
+
+
+def built_again(checkout, monkeypatch, capsys):
     monkeypatch.chdir(checkout.root)
-
-    def again(*arguments):
-        capsys.readouterr()
-        status = cli.main(["book", "--scale", "smoke", *arguments])
-        return status, *capsys.readouterr()
-
-    return again
+    capsys.readouterr()
+    status = cli.main(["book", "--scale", "smoke"])
+    return status, *capsys.readouterr()
 
 
 def test_pages_carry_their_panels(checkout):
@@ -56,15 +81,15 @@ def test_pages_carry_their_panels(checkout):
     assert 'alt="A line that settles near the bias as tosses accumulate."' in html
 
 
-def test_a_log_shows_what_has_begun_and_how_far_it_is(checkout, build):
-    with edited(checkout.source("02_plain"), "1 + 1", "1 + 2"):
-        status, out, _ = build()
+def test_a_log_shows_what_has_begun_and_how_far_it_is(copied, rebuild):
+    with edited(copied.source("02_plain"), "1 + 1", "1 + 2"):
+        status, out, _ = rebuild()
     assert status == 0
     lines = out.splitlines()
     assert lines.index("02_plain: running") < len(lines) - 1
     assert any(line.startswith("02_plain: ran in ") for line in lines)
     assert sorted(line[-8:] for line in lines if " of " in line) == ["[1 of 2]", "[2 of 2]"]
-    assert build()[0] == 0
+    assert rebuild()[0] == 0
 
 
 def test_nothing_changed_means_nothing_is_built(checkout, build):
@@ -79,14 +104,14 @@ def test_nothing_changed_means_nothing_is_built(checkout, build):
     assert time.monotonic() - started < 15
 
 
-def test_prose_and_configuration_rebuild_the_site_without_running_a_chapter(checkout, build):
-    page = checkout.root / "book" / "index.md"
+def test_prose_and_configuration_rebuild_the_site_without_running_a_chapter(copied, rebuild):
+    page = copied.root / "book" / "index.md"
     page.write_text(page.read_text() + "\nOne more sentence.\n")
-    status, out, _ = build()
+    status, out, _ = rebuild()
     assert status == 0
     assert "01_coin: up to date" in out
     assert "the site built" in out
-    assert "One more sentence." in (checkout.site / "book" / "index.html").read_text()
+    assert "One more sentence." in (copied.site / "book" / "index.html").read_text()
 
 
 def test_a_warning_is_shown_and_the_last_good_site_stays(checkout, build):
@@ -129,19 +154,19 @@ def test_the_download_is_the_executed_notebook_for_plain_jupyter(checkout):
     assert "> **Theorem: Large numbers** (*large-numbers*)" in text
 
 
-def test_where_downloads_install_from_is_the_setting_of_now(checkout, build):
-    download = checkout.site / "_sources/notebooks/02_plain.ipynb"
+def test_where_downloads_install_from_is_the_setting_of_now(copied, rebuild):
+    download = copied.site / "_sources/notebooks/02_plain.ipynb"
 
     def installs():
         cells = nbformat.read(download, as_version=4).cells
         return next(cell.source for cell in cells if cell.cell_type == "code")
 
     assert "%pip install --quiet 'labelaudit[notebook]'" in installs()
-    with edited(checkout.root / "pyproject.toml", '"labelaudit"', '"https://a.example/b.whl"'):
-        status, out, _ = build()
+    with edited(copied.root / "pyproject.toml", '"labelaudit"', '"https://a.example/b.whl"'):
+        status, out, _ = rebuild()
         assert status == 0 and "02_plain: up to date" in out
         assert "'labelaudit[notebook] @ https://a.example/b.whl'" in installs()
-    assert build()[0] == 0
+    assert rebuild()[0] == 0
 
 
 def test_a_run_with_other_parameters_is_set_beside_the_book(checkout):
@@ -164,13 +189,13 @@ def test_references_out_of_the_page_lead_into_the_book(checkout):
     assert "Definition 2.1" in html, "the page keeps its chapter's number"
 
 
-def test_a_page_that_links_into_the_book_is_made_again_with_it(checkout):
-    plain = load_chapters(checkout.chapters_file)["02_plain"]
-    execution = execute(checkout, plain, {}, scale="smoke")
-    made = write_page(checkout, execution).stat().st_mtime_ns
-    assert write_page(checkout, execution).stat().st_mtime_ns == made
-    with edited(checkout.site_stamp, checkout.site_stamp.read_text(), "another site"):
-        assert write_page(checkout, execution).stat().st_mtime_ns > made
+def test_a_page_that_links_into_the_book_is_made_again_with_it(copied, no_sphinx):
+    plain = load_chapters(copied.chapters_file)["02_plain"]
+    execution = execute(copied, plain, {}, scale="smoke")
+    made = write_page(copied, execution).stat().st_mtime_ns
+    assert write_page(copied, execution).stat().st_mtime_ns == made
+    with edited(copied.site_stamp, copied.site_stamp.read_text(), "another site"):
+        assert write_page(copied, execution).stat().st_mtime_ns > made
 
 
 def test_the_comparison_shows_both_numbers_and_what_is_missing():

@@ -11,7 +11,8 @@ from conftest import ROOT
 import labelaudit as la
 
 pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.browser
+# One worker opens one browser for all of them.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer")]
 
 STATIC = ROOT / "book" / "_static"
 CORE = ("explorer-audit.js", "explorer-laplace.js", "explorer-people.js", "explorer-state.js")

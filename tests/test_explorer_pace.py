@@ -3,7 +3,8 @@
 import pytest
 
 pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.browser
+# One worker opens one browser for all of them.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer page")]
 
 MECHANISMS = ("rr", "llp", "geom", "lap")
 

@@ -7,7 +7,8 @@ import labelaudit as la
 from labelaudit import mechanisms
 
 pytest.importorskip("playwright.sync_api")
-pytestmark = pytest.mark.browser
+# One worker opens one browser for all of them.
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer page")]
 
 KINDS = {"rr": "RR", "llp": "LLP", "geom": "LLP+Geom", "lap": "LLP+Lap"}
 

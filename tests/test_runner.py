@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -23,6 +24,9 @@ from book.tools.runner import ChapterFailed, execute, execute_all
 from labelaudit.book import glue
 
 ROOT = Path(__file__).resolve().parents[1]
+
+# One worker makes the small book and its first run for all of them.
+pytestmark = pytest.mark.xdist_group("runner")
 
 
 @pytest.fixture(scope="module")
@@ -41,13 +45,16 @@ def execution(checkout, coin):
     return execute(checkout, coin, coin.values("smoke"), scale="smoke")
 
 
-def command(checkout, *arguments, **options):
+def command(checkout, *arguments, sphinx=True, **options):
     """Start `labelaudit` in a checkout, in a process of its own."""
     call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    if not sphinx:
+        call = f"import book_fixture; book_fixture.leave_out_sphinx(); {call}"
+    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
     return subprocess.Popen(
         [sys.executable, "-c", call, *arguments],
         cwd=checkout.root,
-        env=os.environ | {"PYTHONPATH": str(ROOT)} | options,
+        env=os.environ | {"PYTHONPATH": path} | options,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -101,18 +108,6 @@ def test_the_notebook_holds_the_run_and_what_made_it(execution):
     assert not (execution.folder / "partial.ipynb").exists()
 
 
-def test_a_run_leaves_no_socket_open(checkout, coin, monkeypatch):
-    made, plain = [], BookKernel.client
-
-    def client(kernel, **options):
-        made.append(plain(kernel, **options))
-        return made[-1]
-
-    monkeypatch.setattr(BookKernel, "client", client)
-    execute(checkout, coin, coin.values("smoke") | {"seed": 4}, scale="smoke")
-    assert made and all(one.context.closed for one in made)
-
-
 def test_only_values_other_than_the_papers_are_injected(execution):
     [cell] = [c for c in execution.notebook.cells if c.id == "injected-parameters"]
     assert cell.source.splitlines()[1:] == ["bag_sizes = [2]"]
@@ -139,10 +134,20 @@ def test_the_same_parameters_give_the_same_figures_and_numbers(checkout, coin, e
     ]
 
 
-def test_another_seed_gives_other_numbers(checkout, coin, execution):
+def test_another_seed_gives_other_numbers_and_no_socket_stays_open(
+    checkout, coin, execution, monkeypatch
+):
     """Otherwise the test above could not fail."""
+    clients, plain = [], BookKernel.client
+
+    def client(kernel, **options):
+        clients.append(plain(kernel, **options))
+        return clients[-1]
+
+    monkeypatch.setattr(BookKernel, "client", client)
     other = execute(checkout, coin, coin.values("smoke") | {"seed": 2}, scale="smoke")
     assert outputs(other.notebook) != outputs(execution.notebook)
+    assert clients and all(client.context.closed for client in clients)
 
 
 @pytest.mark.parametrize(("in_book", "shown"), [(True, None), (False, "share: 0.25")])
@@ -309,11 +314,12 @@ def test_interrupting_the_book_leaves_no_kernel_and_no_site(tmp_path):
 
 def test_a_killed_run_leaves_nothing_in_the_way_of_the_next(tmp_path):
     checkout = Checkout(make_checkout(tmp_path))
-    process = command(checkout, "run", "01_coin", "-p", "sleep", "5")
+    again = partial(command, checkout, "run", "01_coin", "-p", "sleep", "5", sphinx=False)
+    process = again()
     wait_for_kernel(checkout)
     process.kill()
     process.communicate()
-    status, _, err = finished(command(checkout, "run", "01_coin", "-p", "sleep", "5"))
+    status, _, err = finished(again())
     assert status == 0, err
 
 
@@ -321,7 +327,8 @@ def test_two_equal_runs_at_once_share_the_work_with_an_empty_home(tmp_path):
     checkout = Checkout(make_checkout(tmp_path / "book"))
     (tmp_path / "home").mkdir()
     home = {"HOME": str(tmp_path / "home")}
-    pair = [command(checkout, "run", "01_coin", "--scale", "smoke", **home) for _ in range(2)]
+    equal = partial(command, checkout, "run", "01_coin", "--scale", "smoke", sphinx=False, **home)
+    pair = [equal() for _ in range(2)]
     results = [finished(process) for process in pair]
     assert [status for status, _, _ in results] == [0, 0], results
     assert sorted("first run" in out for _, out, _ in results) == [False, True]
