@@ -196,7 +196,7 @@ def advantage_by_majority(search: Search, constant: float = 1.0) -> Result:
 
 @check("T3.2-Bern", {"exponent": 2.0})
 def majority_tail(search: Search, exponent: float = 1.0) -> Result:
-    """Proof of Theorem 3.2: Bernstein's inequality, and the rate it leaves."""
+    """Proof of Theorem 3.2: Bernstein's inequality, and the rate that follows."""
     grid = np.concatenate([np.geomspace(1e-6, 0.4999, 400), 0.5 - np.geomspace(1e-4, 0.4, 200)])
     quick, full = np.geomspace(1, 1e4, 12), np.geomspace(1, 1e6, 40)
     sizes = sorted({round(k) for k in search.pick(quick, full)})
@@ -565,7 +565,7 @@ def jensen(search: Search, power: float = 0.5) -> Result:
 
 @check("LA.3-disp8", {"inner": 4})
 def last_display(search: Search, inner: int = 8) -> Result:
-    """Proof of Lemma A.3: with B = 2 mu this says more than the lemma, and too much."""
+    """Proof of Lemma A.3: with B = 2 mu the display is stronger than the lemma, and false."""
     sizes = [*range(1, search.pick(1001, 3001)), 10_000, 100_000]
     excess = {k: float(binomial_spread(k, 0.5) / sum_bound(k, 0.25, 0.25, inner)) for k in sizes}
     failing = [k for k in sizes if excess[k] > 1]

@@ -314,7 +314,7 @@ def confirm_cells(m: int, alpha: float) -> None:
 
 @check("PA.7-idx", {"scaled": True, "overshoot": 1})
 def split_at_the_peak(search: Search, scaled: bool = False, overshoot: int = 0) -> Result:
-    """Proof of Proposition A.7: x0 is a point, not an index, and the peak's cell needs care."""
+    """Proof of Proposition A.7: x0 is no index, and the cell of the peak needs a bound."""
     slack = Smallest()
     for m, alpha in product(range(4, search.pick(40, 200), 4), (1.0, 4.0, 16.0, 50.0, 400.0, 5e4)):
         start = int(np.ceil((m if scaled else 1) / np.sqrt(alpha)))

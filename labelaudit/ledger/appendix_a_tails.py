@@ -360,7 +360,7 @@ def many_bags(search: Search, c1: float = 2.0, c2: float = 1.5) -> Result:
 
 @check("e-truebound", {"constant": 0.5})
 def explicit_bound(search: Search, constant: float = 9.0) -> Result:
-    """The explicit form of Theorem A.9, for every beta it claims."""
+    """The explicit form of Theorem A.9, for every beta in its range."""
     worst, tried = 0.0, 0
     for size, mu, gaps, _, probability in two_point_tails(search):
         for fraction in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999):
@@ -374,7 +374,7 @@ def explicit_bound(search: Search, constant: float = 9.0) -> Result:
 
 @check("TA.9-k", {"rate": 0.2}, {"scale": 9.0})
 def factor_of_the_tail(search: Search, scale: float = 27.0, rate: float = 0.03) -> Result:
-    """The bound it quotes has k + 1; the constant of the exponent covers the difference."""
+    """The quoted bound has k + 1; the constant of the exponent covers the difference."""
     sizes = np.unique(np.geomspace(2, search.pick(1e4, 1e7), 4000).astype(int)).astype(float)
     for mu in (1e-4, 1e-3, 0.01, 0.1, 0.25):
         k = sizes[sizes * mu >= 4]
@@ -421,7 +421,7 @@ def neighbouring_counts(search: Search, constant: float = 9.0) -> Result:
 
 @check("LA.10-eq2", {"first": HALF})
 def second_equality(search: Search, first: Fraction = Fraction(0)) -> Result:
-    """The sum also runs over counts the bag cannot have when the first label is certain."""
+    """When the first label is certain, the sum also has counts that the bag cannot have."""
 
     def both(eta: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
         moves = moves_of_rest(eta)
@@ -606,7 +606,7 @@ def effective_difference(search: Search, factor: float = 1.0) -> Result:
 
 @check("TA.9-le1", {"bound": 0.4})
 def at_most_one(search: Search, bound: float = 1.0) -> Result:
-    """It is E|eta_i - posterior|, and at most 2 mu_i."""
+    """The left side is E|eta_i - posterior|, which is at most 2 mu_i."""
     worst, tried = 0.0, 0
     for eta in random_bags(search):
         worst = max(worst, float(weighted_moves(eta).max()))
@@ -666,7 +666,7 @@ def conditional_bound(search: Search, constant: float = BESSEL_CONSTANT) -> Resu
 
 @check("RA.15-need", {"certain": 4})
 def further_assumption(search: Search, certain: int = 7) -> Result:
-    """The displayed sum needs it; the advantage itself is of that form for every bag."""
+    """The displayed sum needs an assumption; the advantage is at most 1/sqrt(2k) for every bag."""
     worst = max(bag_gap(eta) * sqrt(len(eta)) for eta in random_bags(search))
     confirm(worst <= sqrt(0.5), "f1-f2 <= sqrt(1/(2k)) for every bag")
 
@@ -757,7 +757,7 @@ def odds_order(search: Search, inverted: bool = False) -> Result:
 
 @check("TA.17-info", {"flip": HALF})
 def still_informative(search: Search, flip: Fraction = Fraction(1, 4)) -> Result:
-    """It does not change the best guess, but it moves the posterior by e^epsilon in odds."""
+    """The noisy label keeps the best guess, but moves the posterior odds by e^epsilon."""
     channel = exact.randomized_response(Fraction(1, 4))
     for eta in (Fraction(j, 40) for j in range(10)):  # eta < pi = 1/4
         guesses = {pair[1] > pair[0] for pair in exact.joint((eta,), channel, 0).values()}

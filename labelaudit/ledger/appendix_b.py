@@ -50,7 +50,7 @@ def edge_example() -> tuple[float, float]:
 
 @check("T3.7-I", {"off": 1})
 def closed_form(search: Search, off: int = 0) -> Result:
-    """For exchangeable labels the posterior of each is the proportion, whatever p is."""
+    """For exchangeable labels the posterior of each is the proportion, for every p."""
     tried, agree = 0, True
     for size in range(1, search.pick(6, 10)):
         for p in (Fraction(1, 10**4), Fraction(1, 10), Fraction(2, 5), HALF, Fraction(9, 10)):

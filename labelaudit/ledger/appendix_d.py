@@ -231,7 +231,7 @@ def variance_of_response(search: Search, wrong: int = 0) -> Result:
 
 @check("D-1/k2", {"clipped": False})
 def less_noise(search: Search, clipped: bool = True) -> Result:
-    """k independent debiased labels average to e^eps/((1-e^eps)^2 k), whatever the labels."""
+    """The mean of k debiased labels has variance e^eps/((1-e^eps)^2 k), for all labels."""
     worst, scaled = Fraction(0), Fraction(2)
     for size, ratio, count in exact.noisy_counts(search):
         unit = ratio / (1 - ratio) ** 2  # the variance of one debiased label
@@ -254,7 +254,7 @@ def laplace_mean(function: Any, scale: float) -> Any:
 
 @check("D-traj", {"predictor": "linear"})
 def expected_trajectory(search: Search, predictor: str = "logistic") -> Result:
-    """One step is; the second is not, unless the gradient is affine in the parameter."""
+    """The first step has the same mean; the second only if the gradient is affine in theta."""
     start, rate, x, z1, z2, alpha = sympy.symbols("theta0 rate x z1 z2 alpha")
     first = start - 2 * rate * x * (x * start - alpha - z1)
     second = sympy.expand(first - 2 * rate * x * (x * first - alpha - z2))
@@ -335,7 +335,7 @@ def cross_term(search: Search, with_noise: bool = False) -> Result:
 
 @check("TD.2-trace", {"theta": TRUE_THETA})
 def trace_of_covariance(search: Search, theta: tuple[Fraction, Fraction] = OTHER_THETA) -> Result:
-    """Only for mean zero; both sides of the equality miss the same square of the mean."""
+    """True only for mean zero; both sides of the equality lack the same squared mean."""
 
     def parts(size: int, name: str) -> tuple[Fraction, Fraction, Fraction]:
         mean, square = [Fraction(0)] * 2, [Fraction(0)] * 2

@@ -67,7 +67,7 @@ def flip_probability(search: Search, denominator: int = 1) -> Result:
 
 @check("S2-alpha", {"extra": 1})
 def released_proportion(search: Search, extra: int = 0) -> Result:
-    """Section 2: the release is a proportion, unbiased, and blind to the order inside a bag."""
+    """Section 2: the release is an unbiased proportion that ignores the order in a bag."""
     size = search.pick(4, 6)
     for k in range(1, size + 1):
         eta = [Fraction(1, j + 2) for j in range(k)]

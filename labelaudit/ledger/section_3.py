@@ -103,7 +103,7 @@ def additive_definition(search: Search, uninformed: str = "best") -> Result:
 
 @check("S3-m", {"pooled": True})
 def independent_of_m(search: Search, pooled: bool = False) -> Result:
-    """Section 3: adding further bags (or labels, for RR) changes nobody's advantage."""
+    """Section 3: further bags (or labels, for RR) do not change the advantage."""
     distribution = [(Fraction(1, 5), Fraction(2, 3)), (HALF, Fraction(1, 3))]
     most = search.pick(2, 3)
     rr = exact.randomized_response(Fraction(1, 3))
@@ -140,7 +140,7 @@ def notions_coincide(search: Search, spread: Fraction = Fraction(0)) -> Result:
 
 
 def bag_sizes(search: Search) -> list[int]:
-    """A spread of bags from 1 to 10^5; the full search takes every bag to 5000."""
+    """Bag sizes from 1 to 10^5; the full search takes every size to 5000."""
     large = [10_000, 30_000, 100_000]
     return search.pick([*range(1, 60), 100, 300, 1000, 3000, *large], [*range(1, 5001), *large])
 
@@ -220,7 +220,7 @@ def advantage_not_negative(search: Search, concave: bool = True) -> Result:
 
 @check("T3.3-spec", {"exponent": Fraction(1, 2)})
 def general_bound_at_constant_eta(search: Search, exponent: Fraction = Fraction(1, 4)) -> Result:
-    """The specialisation printed after Theorem 3.3, and that the second term is of lower order."""
+    """The special case printed after Theorem 3.3; its second term is of lower order."""
     import sympy
 
     variance, k = sympy.symbols("v k", positive=True)
@@ -570,7 +570,7 @@ def worst_failure(search: Search, c1: float, c2: float, deltas: list[tuple[float
 
 @check("T3.7", {"largest_delta": 0.5})
 def tail_of_multiplicative(search: Search, largest_delta: float = 1.0) -> Result:
-    """Theorem 3.7: fails for delta near 1 whatever the constants, holds for delta <= 1/2."""
+    """Theorem 3.7: for delta near 1 it fails with all constants; for delta <= 1/2 it holds."""
     deltas = search.pick((1e-6, 0.1, 0.5), (1e-12, 1e-6, 1e-3, 0.05, 0.2, 0.5))
     worst = worst_failure(search, 64, 4.34, [(delta, log(1 / delta)) for delta in deltas])
     confirm(worst <= 1, "c1 = 64, c2 = 4.34 work for delta <= 1/2")

@@ -40,7 +40,7 @@ def unbiased_values(size: int, ratio: Fraction) -> list[Fraction] | None:
 
 @check("S4-optpp", {"unbiased_only": True})
 def optimal_postprocessing(search: Search, unbiased_only: bool = False) -> Result:
-    """Section 4: the debiased count has a larger squared error than the clipped one, everywhere."""
+    """Section 4: at every true count the debiased count has a larger error than the clipped one."""
     size = search.pick(6, 12)
     ratios = (Fraction(1, 10), Fraction(1, 3), HALF, Fraction(9, 10))
     beaten = 0
@@ -111,7 +111,7 @@ def ninety_eighth_percentile(search: Search, bag_sizes: tuple[int, ...] = PAPER_
 
 @check("S4-nest", {"measure": "probability"})
 def nested_spindles(search: Search, measure: str = "odds") -> Result:
-    """Section 4: through each interior point passes exactly one spindle, and they are nested."""
+    """Section 4: exactly one spindle passes through each interior point; spindles are nested."""
     import sympy
 
     prior, after, factor = sympy.symbols("u v r", positive=True)
