@@ -19,6 +19,7 @@ from labelaudit.datasets import read_table
 from labelaudit.report import steps
 from labelaudit.report.figures import DESCRIPTIONS
 from labelaudit.report.own_mechanism import OPTIONS
+from labelaudit.report.page import FOLDER, environment
 from labelaudit.teach import check
 
 
@@ -249,6 +250,13 @@ def test_names_from_the_user_are_text_and_nothing_else(tmp_path):
         assert name in text
     drawn = " ".join(letters.get_text() for letters in page.find_all("text"))
     assert f"_{HOSTILE}" in drawn
+
+
+def test_the_templates_mark_nothing_as_safe():
+    """What a template prints is escaped; only the style sheet and the drawn figures are not."""
+    for template in FOLDER.glob("*.j2"):
+        assert "safe" not in template.read_text() and "autoescape" not in template.read_text()
+    assert environment().autoescape is True
 
 
 def assert_self_contained(html):

@@ -150,7 +150,8 @@ def _check_installed(arguments: argparse.Namespace) -> None:
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         names = " and ".join(missing).replace("sklearn", "scikit-learn")
-        raise CommandError(f"an audit needs {names}: in a clone, pip install '.[audit]'")
+        extra = "train" if "torch" in missing else "audit"
+        raise CommandError(f"an audit needs {names}: in a clone, pip install '.[{extra}]'")
 
 
 def _progress() -> Any:

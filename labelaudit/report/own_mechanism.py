@@ -7,6 +7,8 @@ import importlib.util
 import inspect
 import math
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -86,15 +88,11 @@ def is_own(kind: Kind) -> bool:
 
 def construct(kind: Kind, values: dict[str, Any]) -> Mechanism:
     """A mechanism with these parameter values; a one-line error where the user's own fails."""
-    try:
+    if not is_own(kind):
         return kind.make(**values)
-    except Exception as error:
-        if not is_own(kind):
-            raise
-        shown = ", ".join(f"{name}={value:g}" for name, value in values.items())
-        raise ValueError(
-            f"{kind.name}({shown}) cannot be made: {type(error).__name__}: {error}"
-        ) from None
+    shown = ", ".join(f"{name}={value:g}" for name, value in values.items())
+    with _one_line(f"{kind.name}({shown}) cannot be made"):
+        return kind.make(**values)
 
 
 def _parameters(make: Any, name: str) -> tuple[str, ...]:
@@ -131,10 +129,8 @@ def _read_class(path: Path, wanted: str) -> type[Mechanism]:
     assert spec is not None and spec.loader is not None
     # Dataclasses look their own module up there.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
+    with _one_line(f"{path} cannot be run"):
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        raise ValueError(f"{path} cannot be run: {type(error).__name__}: {error}") from None
     classes = {
         each: value
         for each, value in vars(module).items()
@@ -176,13 +172,20 @@ def check_own(mechanism: Mechanism, name: str) -> bool:
     if channel is None:
         return False
     check_epsilon(mechanism.epsilon, channel.epsilon, name, "its channel")
-    try:
+    with _one_line(f"{name} cannot be audited"):
         _compare(mechanism, channel, name)
+    return True
+
+
+@contextmanager
+def _one_line(start: str) -> Iterator[None]:
+    """Whatever the user's code raises becomes an error of one line."""
+    try:
+        yield
     except OwnMechanismError:
         raise
-    except Exception as error:
-        raise ValueError(f"{name} cannot be audited: {type(error).__name__}: {error}") from None
-    return True
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"{start}: {type(error).__name__}: {error}") from None
 
 
 def check_epsilon(epsilon: float, largest: float, name: str, where: str) -> None:
@@ -200,7 +203,7 @@ def check_epsilon(epsilon: float, largest: float, name: str, where: str) -> None
 def _try_release(mechanism: Mechanism, name: str) -> None:
     """Release bags of every count and attack two, so that a mistake shows before any training."""
     rng = np.random.default_rng(0)
-    try:
+    with _one_line(f"{name} cannot be audited"):
         size = mechanism.bag_size
         counts = np.unique(np.linspace(0, size, min(size + 1, MOST_COUNTS)).round())
         times = max(1, min(TRIALS, MOST_LABELS // (counts.size * size)))
@@ -209,8 +212,6 @@ def _try_release(mechanism: Mechanism, name: str) -> None:
         after: Any = posterior(np.full((2, size), 0.5), mechanism, releases[[0, -1]])
         logs = np.asarray(mechanism.log_likelihood(releases), dtype=np.float64)
         epsilon = float(mechanism.epsilon)
-    except Exception as error:
-        raise ValueError(f"{name} cannot be audited: {type(error).__name__}: {error}") from None
     if not np.isfinite(after).all():
         raise ValueError(f"{name} cannot be audited: its posterior is not a number")
     if not epsilon >= 0:
@@ -223,14 +224,11 @@ def _try_release(mechanism: Mechanism, name: str) -> None:
 
 def _channel_of(mechanism: Mechanism, name: str) -> CountChannel | None:
     """The channel; None where a TypeError says that there is no matrix."""
-    try:
-        channel: Any = mechanism.channel()
-    except TypeError:
+    channel: Any = None
+    with _one_line(f"{name} cannot be audited: its channel"), suppress(TypeError):
+        channel = mechanism.channel()
+    if channel is None:
         return None
-    except Exception as error:
-        raise ValueError(
-            f"{name} cannot be audited: its channel: {type(error).__name__}: {error}"
-        ) from None
     if not isinstance(channel, CountChannel):
         raise ValueError(
             f"{name} cannot be audited: its channel must be a CountChannel, not"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from labelaudit.datasets import Table
 from labelaudit.report import words
-from labelaudit.report.attack import expose, most_exposed
+from labelaudit.report.attack import Exposure, expose, most_exposed
 from labelaudit.report.decisions import Advice, Decision, advise, decide, focus_of
 from labelaudit.report.eta import EtaEstimates, Progress, at_stake, estimate_eta
 from labelaudit.report.plan import AuditPlan
@@ -96,16 +97,15 @@ def audit_checked(table: Table, plan: AuditPlan, progress: Progress) -> Report:
         facts = bag_facts(table.bags, table.labels, estimates.mean)
         own_bags = tuple(compare_bags(table.bags, table.labels, estimates, plan))
     together = facts is not None and facts.move_together
-    decisions, own_decisions = (
-        tuple(
-            decide(exposure, plan.target, estimates.calibration, together=together)
-            for exposure in exposures
+
+    def decided(exposures: Iterable[Exposure]) -> tuple[Decision, ...]:
+        calibration = estimates.calibration
+        return tuple(
+            decide(each, plan.target, calibration, together=together) for each in exposures
         )
-        for exposures in (
-            expose(table.labels, estimates, plan, progress),
-            [comparison.own for comparison in own_bags],
-        )
-    )
+
+    decisions = decided(expose(table.labels, estimates, plan, progress))
+    own_decisions = decided(comparison.own for comparison in own_bags)
     model = "none" if plan.utility == "network" else plan.utility
     utilities = measure_utility(table, plan.settings, model, plan.seed, progress=progress)
     advices = advise(decisions, utilities, own_decisions)
