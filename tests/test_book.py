@@ -136,11 +136,11 @@ def test_where_downloads_install_from_is_the_setting_of_now(checkout, build):
         cells = nbformat.read(download, as_version=4).cells
         return next(cell.source for cell in cells if cell.cell_type == "code")
 
-    assert "install_from = 'labelaudit[notebook]'" in installs()
+    assert "%pip install --quiet 'labelaudit[notebook]'" in installs()
     with edited(checkout.root / "pyproject.toml", '"labelaudit"', '"https://a.example/b.whl"'):
         status, out, _ = build()
         assert status == 0 and "02_plain: up to date" in out
-        assert "install_from = 'labelaudit[notebook] @ https://a.example/b.whl'" in installs()
+        assert "'labelaudit[notebook] @ https://a.example/b.whl'" in installs()
     assert build()[0] == 0
 
 

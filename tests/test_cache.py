@@ -4,36 +4,60 @@ import json
 
 import nbformat
 import pytest
-from book_fixture import make_checkout
+from book_fixture import edited, make_checkout
 
-from book.tools import cache_key as key
-from book.tools.cache_key import data_read, ingredients, package_digest, run_name
-from book.tools.chapters import Chapter, load_chapters
+from book.tools.cache_key import data_read, folder_files, ingredients, run_name
+from book.tools.chapters import Chapter
 from book.tools.checkout import Checkout
 from book.tools.parameters import ContractError, Parameter
 from book.tools.runner import execute
 
 SEED = Parameter("seed", "integer", "seed", {"paper": 1}, low=0, high=9)
 TABLE = Parameter("table", "path", "a table", {"paper": ""})
+# A part of the package that the chapter imports, and one that it does not.
+MODULES = {
+    "used/__init__.py": "",
+    "used/inner.py": "value = 1\n",
+    "used/worker.py": "",
+    "used/tables/rows.yml": "a: 1\n",
+    "unused/__init__.py": "",
+    "unused/later.py": "",
+    "unused/style.css": "",
+}
+CELL = """\
+import subprocess, sys
+
+from labelaudit.used import inner
+
+subprocess.run([sys.executable, "-c", "import labelaudit.used.worker"], check=True)
+inner.value"""
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A checkout that also holds a file a chapter reads."""
+    """A clone that also holds a file a chapter reads and modules that it imports."""
     root = make_checkout(tmp_path_factory.mktemp("cache"))
     (root / "numbers.csv").write_text("1\n")
+    for name, text in MODULES.items():
+        path = root / "labelaudit" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    chapter = root / "notebooks" / "02_plain.md"
+    chapter.write_text(chapter.read_text().replace("1 + 1", CELL))
     return Checkout(root)
 
 
 def plain(checkout):
-    """The chapter without imports, reading one file and taking one parameter."""
-    declared = load_chapters(checkout.chapters_file)["02_plain"]
-    parameters = {"seed": SEED}
-    return Chapter("02_plain", declared.title, ("numbers.csv",), declared.seconds, parameters)
+    """The chapter that imports two modules, reads one file and takes one parameter."""
+    return Chapter("02_plain", "Plain", ("numbers.csv",), {}, {"seed": SEED})
 
 
 def run(checkout, **parameters):
     return execute(checkout, plain(checkout), {"seed": 1} | parameters, scale="smoke")
+
+
+def append_line(path):
+    path.write_text(path.read_text() + "\n")
 
 
 def test_each_ingredient_makes_it_run_again_and_nothing_else_does(checkout):
@@ -42,18 +66,63 @@ def test_each_ingredient_makes_it_run_again_and_nothing_else_does(checkout):
     assert run(checkout).reason == ""
     changes = {
         "source": root / "notebooks" / "02_plain.md",
-        "package": root / "labelaudit" / "__init__.py",
+        "package": root / "labelaudit" / "used" / "inner.py",
         "lock file": root / "requirements.lock",
         "data": root / "numbers.csv",
     }
     for ingredient, path in changes.items():
-        original = path.read_text()
-        path.write_text(original + "\n")
+        append_line(path)
         assert run(checkout).reason == f"changed: {ingredient}"
         assert run(checkout).reason == "", "and then it is up to date"
     for unrelated in ["README.md", "_config.yml", "book/index.md", "labelaudit/x.pyc"]:
         (root / unrelated).write_text("changed")
         assert run(checkout).reason == ""
+
+
+@pytest.mark.parametrize(
+    ("file", "reason"),
+    [
+        ("__init__.py", "changed: package"),
+        ("used/worker.py", "changed: package"),  # imported in a process that the chapter starts
+        ("used/tables/rows.yml", "changed: package"),
+        ("unused/later.py", ""),
+        ("unused/style.css", ""),
+        ("cli.py", ""),
+    ],
+)
+def test_of_the_package_only_what_the_chapter_imported_counts(checkout, file, reason):
+    run(checkout)
+    append_line(checkout.package / file)
+    assert run(checkout).reason == reason
+
+
+def test_a_module_that_an_imported_one_begins_to_import_is_seen(checkout):
+    run(checkout)
+    inner, later = checkout.package / "used" / "inner.py", checkout.package / "unused" / "later.py"
+    with edited(inner, "value = 1", "from labelaudit.unused import later\nvalue = 1"):
+        assert run(checkout).reason == "changed: package"
+        assert "labelaudit.unused.later" in run(checkout).facts["modules"]
+        append_line(later)
+        assert run(checkout).reason == "changed: package"
+    assert run(checkout).reason == "changed: package"
+    append_line(later)
+    assert run(checkout).reason == "", "it is no longer imported"
+
+
+def test_a_module_that_becomes_a_folder_is_seen(checkout):
+    run(checkout)
+    worker = checkout.package / "used" / "worker.py"
+    worker.with_suffix("").mkdir()
+    worker.rename(worker.with_suffix("") / "__init__.py")
+    assert run(checkout).reason == "changed: package"
+
+
+def test_what_changes_during_a_run_is_seen_by_the_next(checkout):
+    inner = checkout.package / "used" / "inner.py"
+    change = f"open({str(inner)!r}, 'a').write(chr(10))\n"
+    with edited(checkout.source("02_plain"), "inner.value", f"{change}inner.value"):
+        assert run(checkout).reason == "changed: source"
+        assert run(checkout).reason == "changed: package"
 
 
 def test_parameters_have_executions_of_their_own(checkout):
@@ -71,9 +140,8 @@ def test_scales_with_the_same_values_share_one_run_but_not_its_name(checkout):
 
 
 def test_a_changed_parameter_is_an_ingredient_even_in_the_same_folder(checkout):
-    chapter = plain(checkout)
-    one, two = (ingredients(checkout, chapter, {"seed": seed})["parameters"] for seed in (1, 2))
-    assert one != two
+    keys = [ingredients(checkout, plain(checkout), {"seed": seed}, []) for seed in (1, 2)]
+    assert [name for name in keys[0] if keys[0][name] != keys[1][name]] == ["parameters"]
 
 
 def test_a_half_written_or_foreign_notebook_is_not_trusted(checkout):
@@ -88,14 +156,14 @@ def test_the_order_of_parameters_does_not_matter():
 
 
 def test_a_new_or_renamed_module_changes_the_package(checkout):
-    before = package_digest(checkout)
-    module = checkout.root / "labelaudit" / "new.py"
+    before = folder_files(checkout.package)
+    module = checkout.package / "new.py"
     module.write_text("")
-    added = package_digest(checkout)
+    added = folder_files(checkout.package)
     renamed = module.rename(module.with_name("other.py"))
-    assert len({before, added, package_digest(checkout)}) == 3
+    assert before != added != folder_files(checkout.package) != before
     renamed.unlink()
-    assert package_digest(checkout) == before
+    assert folder_files(checkout.package) == before
 
 
 def test_a_readers_own_file_is_fingerprinted(checkout, tmp_path):
@@ -125,12 +193,15 @@ def test_a_data_set_counts_by_its_fingerprint(checkout, monkeypatch):
         fingerprint, simulated = "r1", False
 
     held = {"higgs": Standin}
-    module = type("datasets", (), {"load_or_standin": staticmethod(held.__getitem__)})
-    monkeypatch.setattr(key.importlib, "import_module", lambda name: module)
-    chapter = Chapter("10", "t", ("higgs",), {}, {})
-    before = ingredients(checkout, chapter, {})
+    monkeypatch.setattr("labelaudit.datasets.load_or_standin", held.__getitem__)
+    chapter = Chapter("02_plain", "t", ("higgs",), {}, {})
+
+    def key():
+        return ingredients(checkout, chapter, {}, data_read(checkout, chapter, {}))
+
+    before = key()
     held["higgs"] = Real
-    after = ingredients(checkout, chapter, {})
+    after = key()
     assert [name for name in before if before[name] != after[name]] == ["data"]
     assert json.dumps(data_read(checkout, chapter, {})) == (
         '[{"name": "higgs", "fingerprint": "r1", "simulated": false}]'

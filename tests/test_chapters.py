@@ -28,7 +28,7 @@ def prose(execution):
 
 def laws_of(execution):
     """The laws a run was made with, each once."""
-    return list(dict.fromkeys(execution.facts["parameters"]["laws"]))
+    return list(dict.fromkeys(execution.facts["parameters"]["priors"]))
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -116,7 +116,7 @@ def test_attacking_agrees_with_the_formula():
     assert numbers["additive-label-llp"] > 100 * numbers["additive-llp"] > 0
 
 
-@pytest.mark.parametrize("overrides", [{}, {"laws": ("uniform",), "epsilon": 4.0, "bag_size": 3}])
+@pytest.mark.parametrize("overrides", [{}, {"priors": ("uniform",), "epsilon": 4.0, "bag_size": 3}])
 def test_the_prediction_on_averages_is_answered_with_its_own_numbers(overrides):
     numbers = glued(executed("02_additive_advantage", **overrides))
     eta = np.random.default_rng(3).beta(2, 30, 4_000_000)
@@ -147,7 +147,7 @@ def test_individual_advantage_of_randomized_response():
 
 
 @pytest.mark.parametrize(
-    "overrides", [{}, {"laws": ("beta-2-5", "beta-40-40"), "bag_sizes": (3,), "epsilons": (0.7,)}]
+    "overrides", [{}, {"priors": ("beta-2-5", "beta-40-40"), "bag_sizes": (3,), "epsilons": (0.7,)}]
 )
 def test_clouds_lie_where_the_paper_says(overrides):
     execution = executed("07_scatter_plots", **overrides)
@@ -179,10 +179,10 @@ def test_infinite_mass_and_the_three_questions():
     [
         ({}, "beta-2-30"),
         ({"bag_size": 4}, "beta-2-30, uniform"),
-        ({"laws": ("beta-2-30",)}, "beta-2-30"),
-        ({"laws": ("uniform",)}, "none of the laws"),
-        ({"laws": ("beta-2-30", "uniform", "higgs", "kdd12")}, "beta-2-30, kdd12"),
-        ({"laws": ("uniform", "kdd12"), "level": 0.9}, "kdd12"),
+        ({"priors": ("beta-2-30",)}, "beta-2-30"),
+        ({"priors": ("uniform",)}, "none of the laws"),
+        ({"priors": ("beta-2-30", "uniform", "higgs", "kdd12")}, "beta-2-30, kdd12"),
+        ({"priors": ("uniform", "kdd12"), "level": 0.9}, "kdd12"),
     ],
 )
 def test_the_quantiles_read_well_under_any_parameters(overrides, unbounded):
@@ -197,7 +197,7 @@ def test_the_quantiles_read_well_under_any_parameters(overrides, unbounded):
 
 
 @pytest.mark.parametrize(
-    "overrides", [{}, {"laws": ("beta-2-30",), "bag_size": 4, "level": 0.5, "epsilon": 4.0}]
+    "overrides", [{}, {"priors": ("beta-2-30",), "bag_size": 4, "level": 0.5, "epsilon": 4.0}]
 )
 def test_the_prediction_on_quantiles_is_answered_with_its_own_numbers(overrides):
     execution = executed("08_advantage_distributions", **overrides)

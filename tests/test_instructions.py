@@ -149,8 +149,8 @@ def stand_in(folder):
 
 def test_the_command_judges_a_name_and_make_what_is_no_pair(tmp_path):
     words = ["make", "chapter", "C=07", f"VENV={stand_in(tmp_path)}"]
-    handed = finished([*words, "P=Seed=3 laws=[*]"], os.environ).splitlines()
-    assert handed[-6:] == ["-p", "Seed", "3", "-p", "laws", "[*]"]
+    handed = finished([*words, "P=Seed=3 priors=[*]"], os.environ).splitlines()
+    assert handed[-6:] == ["-p", "Seed", "3", "-p", "priors", "[*]"]
     spaced = subprocess.run(
         [*words, "P=bag_sizes=[4, 16]"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -551,7 +551,7 @@ def test_every_quoted_number_is_computed_and_the_bounds_hold():
 
 def test_the_table_holds_both_figures_even_without_an_atom():
     """The second figure falls back on fair coins; their numbers must be in the table as well."""
-    other = executed(laws=("beta-2-5",), bag_sizes=(2, 9), runs=100)
+    other = executed(priors=("beta-2-5",), bag_sizes=(2, 9), runs=100)
     table = smoke.table(other, "reach.csv")
     assert sorted(set(table["law"])) == ["beta-2-5", "constant-0.5"]
     assert len(table) == 4

@@ -1,10 +1,13 @@
 """Self-checks that can fail, and copies for a class that run and give nothing away."""
 
+import ast
 import csv
 import inspect
 import itertools
 import math
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -14,6 +17,7 @@ import numpy as np
 import papermill
 import pytest
 from conftest import ROOT
+from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import read_source
 
 from book.tools.chapters import load_chapters
@@ -26,14 +30,15 @@ from book.tools.class_copies import (
     student_copy,
 )
 from book.tools.kernel import START_SECONDS
-from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, macros
+from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, install_code, macros
 from book.tools.runner import execute
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check
-from labelaudit.teach.exercises import EXERCISES
+from labelaudit.teach.exercises import all_exercises
 
 CHECKOUT = Checkout(ROOT)
+EXERCISES = all_exercises()
 DECLARED = load_chapters(CHECKOUT.chapters_file)
 # Chapters are numbered; the ledger, the errata and the page on data have no exercises.
 CHAPTERS = sorted(name for name in DECLARED if name[:2].isdigit())
@@ -72,6 +77,17 @@ def test_every_chapter_asks_for_something_to_compute(chapter):
 
 def test_checks_and_exercises_are_the_same_set():
     assert set(CHECKS) == set(EXERCISES)
+
+
+def test_a_check_imports_the_exercises_of_its_chapter_only():
+    code = (
+        "import sys; from labelaudit.teach import check;"
+        "assert check('ex-setting-two', [0.2, 0.8]);"
+        "print(sorted(name for name in sys.modules if '.exercises.' in name))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    folder = "labelaudit.teach.exercises"
+    assert ast.literal_eval(ran.stdout) == [f"{folder}.answers", f"{folder}.attack"]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -147,10 +163,10 @@ def own(label):
 @pytest.mark.filterwarnings("error")
 def test_a_check_refuses_what_is_no_answer(label):
     for nonsense in ODD:
-        verdict = check(label, nonsense, **own(label))
-        assert not verdict.right, nonsense
-        assert verdict.hint.startswith("not yet. ") and 15 < len(verdict.hint) < 250
-        assert "\n" not in repr(verdict)
+        feedback = check(label, nonsense, **own(label))
+        assert not feedback.right, nonsense
+        assert feedback.hint.startswith("not yet. ") and 15 < len(feedback.hint) < 250
+        assert "\n" not in repr(feedback)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +188,7 @@ def test_a_row_counts_in_brackets_of_its_own_and_as_a_column():
         assert check("ex-setting-two", form).right
 
 
-def test_a_verdict_is_as_true_as_the_answer():
+def test_feedback_is_as_true_as_the_answer():
     assert check("ex-setting-two", [0.2, 0.8])
     assert not check("ex-setting-two", [0.2, 0.5])
     assert not check("ex-setting-two", ...)
@@ -226,7 +242,7 @@ def test_parameters_are_a_students_own_and_lasting():
     chapter = DECLARED["02_additive_advantage"]
     seats = [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
     assert seats == [own_parameters(chapter, "laptop", f"seat-{seat}", 0) for seat in range(30)]
-    assert len({(s["bag_size"], s["epsilon"], tuple(s["laws"])) for s in seats}) > 20
+    assert len({(s["bag_size"], s["epsilon"], tuple(s["priors"])) for s in seats}) > 20
     assert own_parameters(chapter, "laptop", "seat-1", 1) != seats[1]
     for values in seats:
         assert chapter.resolve("laptop", values) == values
@@ -436,16 +452,35 @@ def test_a_key_of_other_parameters_is_refused(tmp_path, capsys):
     assert "had other parameters" in capsys.readouterr().err
 
 
-def test_a_notebook_opened_elsewhere_installs_the_package_first(tmp_path):
+def test_a_notebook_opened_elsewhere_says_how_to_install_the_package():
     first = next(cell for cell in copied("01_setting").cells if cell.cell_type == "code")
     exec(first.source, {"__name__": "here"})
     elsewhere = first.source.replace('"labelaudit")', '"no_such_package_here")')
-    with pytest.raises(ModuleNotFoundError, match=r"set install_from above.*\[notebook\]"):
-        exec(elsewhere.replace(re.search(r"install_from = (.*)", elsewhere)[1], "''"), {})
+    with pytest.raises(ModuleNotFoundError, match=r"clone.* pip install '\.\[notebook\]'"):
+        exec(elsewhere, {})
+
+
+@pytest.mark.parametrize(
+    ("where", "package"),
+    [
+        ("git+https://a.example/b.git", "labelaudit[notebook] @ git+https://a.example/b.git"),
+        (
+            "wheels/labelaudit-0.1.0-py3-none-any.whl",
+            "wheels/labelaudit-0.1.0-py3-none-any.whl[notebook]",
+        ),
+    ],
+)
+def test_a_notebook_installs_the_package_from_the_address_that_is_set(where, package, tmp_path):
+    (tmp_path / "pyproject.toml").write_text(f'[tool.labelaudit]\ninstall-from = "{where}"\n')
+    code = install_code(tmp_path / "pyproject.toml", "notebook")
+    plain = TransformerManager().transform_cell(code)
     calls = []
-    named = re.sub(r"install_from = .*", "install_from = 'a.whl[notebook]'", elsewhere)
-    exec(named.replace("subprocess.check_call", "record"), {"record": calls.append})
-    assert calls[0][1:] == ["-m", "pip", "install", "--quiet", "a.whl[notebook]"]
+    shell = type("Shell", (), {"run_line_magic": lambda self, *words: calls.append(words)})
+    scope = {"get_ipython": shell}
+    exec(plain, scope)
+    assert calls == [], "where the package is installed nothing happens"
+    exec(plain.replace('labelaudit")', 'no_such_package_here")'), scope)
+    assert calls == [("pip", f"install --quiet '{package}'")]
 
 
 def test_no_package_of_a_strangers_is_installed():

@@ -133,6 +133,6 @@ def test_dividing_by_twelve_breaks_the_generous_bound_and_by_ten_does_not():
 
 
 def test_small_bags_alone_are_drawn_too():
-    execution = smoke.executed("03_label_aggregation", bag_sizes=(2, 3), laws=("beta-2-5",))
+    execution = smoke.executed("03_label_aggregation", bag_sizes=(2, 3), priors=("beta-2-5",))
     tail = smoke.table(execution, "tail.csv")
     assert set(tail["series"].dropna()) == {"k = 2"}

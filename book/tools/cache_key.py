@@ -1,32 +1,35 @@
 """The cache key: everything an executed chapter depends on, and nothing else.
 
-A chapter is out of date as soon as one ingredient differs from those stored with its execution.
+A chapter is out of date as soon as one ingredient differs from those stored with its execution. Of
+the package only the modules count that the execution imported, with the data files beside them. A
+module that it would import from now on is seen as well: the module that imports it has changed.
 """
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from book.tools.chapters import Chapter
 from book.tools.checkout import Checkout
+from book.tools.kernel import SETTINGS
 from book.tools.parameters import ContractError
 from labelaudit.files import digest, file_digest
 
+Data = list[dict[str, Any]]
+
 
 def ingredients(
-    checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any]
-) -> dict[str, Any]:
-    """One digest per ingredient, so that a re-run can say which of them changed."""
+    checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any], data: Data
+) -> dict[str, str]:
+    """One digest per ingredient but the package, so that a re-run can say which has changed."""
     return {
-        "source": digest_of_files([checkout.source(chapter.id)]),
+        "source": file_digest(checkout.source(chapter.id)),
         "parameters": digest(parameters),
-        "package": package_digest(checkout),
-        "lock file": digest_of_files([checkout.root / "requirements.lock"]),
-        "data": digest(data_read(checkout, chapter, parameters)),
+        "lock file": file_digest(checkout.root / "requirements.lock"),
+        "data": digest(data),
+        "kernel": digest(SETTINGS),
     }
 
 
@@ -35,37 +38,49 @@ def run_name(chapter: str, parameters: Mapping[str, Any]) -> str:
     return f"{chapter}-{digest(parameters)[:10]}"
 
 
-def digest_of_files(paths: Iterable[Path], root: Path | None = None) -> str:
-    """A digest of files' contents, and of their places below `root` where one is given."""
-    total = hashlib.sha256()
-    for path in sorted(paths):
-        place = path.relative_to(root).as_posix() if root else path.name
-        content = file_digest(path) if path.is_file() else "absent"
-        total.update(f"{place}\0{content}\n".encode())
-    return total.hexdigest()
+def folder_files(folder: Path) -> dict[str, str]:
+    """The digest of every file below a folder, by its relative path, compiled files left out."""
+    return {
+        path.relative_to(folder).as_posix(): file_digest(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+        and path.suffix not in (".pyc", ".nbi", ".nbc")
+        and "__pycache__" not in path.parts
+    }
 
 
-def package_digest(checkout: Checkout) -> str:
-    """A digest of every source file of the package, compiled files left out."""
-    package = checkout.package
-    files = [path for path in package.rglob("*") if path.is_file()]
-    kept = [
-        path
-        for path in files
-        if path.suffix not in (".pyc", ".nbi", ".nbc") and "__pycache__" not in path.parts
-    ]
-    return digest_of_files(kept, package)
+def imported_files(package: Mapping[str, str], modules: Iterable[str]) -> dict[str, str]:
+    """The files of the package that belong to imported modules, with their digests.
+
+    A file that is not Python, such as a table or a template, counts with the innermost package
+    around it.
+
+    >>> files = {"__init__.py": "1", "a/__init__.py": "2", "a/b.py": "3", "a/t/x.yml": "4"}
+    >>> list(imported_files(files, ["labelaudit", "labelaudit.a"]))
+    ['__init__.py', 'a/__init__.py', 'a/t/x.yml']
+    """
+    stems = {name.replace(".", "/").partition("/")[2] for name in modules}
+    imported = {str(PurePosixPath(stem, "__init__.py")) for stem in stems}
+    imported |= {f"{stem}.py" for stem in stems}
+    return {
+        name: value
+        for name, value in package.items()
+        if name in imported or (not name.endswith(".py") and _package_of(name, package) in imported)
+    }
 
 
-def data_read(
-    checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+def _package_of(name: str, package: Mapping[str, str]) -> str:
+    inits = [str(folder / "__init__.py") for folder in PurePosixPath(name).parents]
+    return next(init for init in inits if init in package)
+
+
+def data_read(checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any]) -> Data:
     """What the chapter reads: name, fingerprint, and whether it is simulated.
 
-    A declared name is a data set, or a file of the checkout where it has a suffix; a parameter
-    of type path is a file of the reader's own.
+    A declared name is a data set, or a file of the clone where it has a suffix; a parameter of type
+    path is a file of the reader's own.
     """
-    read = [
+    declared = [
         _file(name, checkout.root / name) if Path(name).suffix else _data_set(name)
         for name in chapter.data
     ]
@@ -76,7 +91,7 @@ def data_read(
         for path in (value if isinstance(value, list) else [value])
         if path
     ]
-    return read + [_file(path.name, path) for path in own]
+    return declared + [_file(path.name, path) for path in own]
 
 
 def _file(name: str, path: Path) -> dict[str, Any]:
@@ -86,6 +101,7 @@ def _file(name: str, path: Path) -> dict[str, Any]:
 
 
 def _data_set(name: str) -> dict[str, Any]:
-    # Imported by name: a book whose chapters read no data set must not need the module.
-    data = importlib.import_module("labelaudit.datasets").load_or_standin(name)
+    from labelaudit import datasets
+
+    data = datasets.load_or_standin(name)
     return {"name": name, "fingerprint": data.fingerprint, "simulated": data.simulated}

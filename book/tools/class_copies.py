@@ -1,13 +1,13 @@
-"""A class's own copies of a chapter, made from its source: one without solutions, one with.
+"""A class's own copies of a chapter: for each student one without solutions, and one with.
 
-The chapter is the only source. A solution stands between `{solution-start}` and `{solution-end}`,
-or in a `{solution}` directive; the student copy loses both and gets, before each `check`, a cell
-in which the answer's name is bound to three dots. Every copy has parameters of its own.
+Copies are made from the chapter's source. A solution stands between `{solution-start}` and
+`{solution-end}`, or in a `{solution}` directive. The student's copy has neither; before each
+`check` it gets a cell that binds the answer's name to three dots. Every copy has parameters of its
+own.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import copy
 import csv
@@ -22,18 +22,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from book.tools.chapters import Chapter, find_chapter, load_chapters, read_source
-from book.tools.checkout import Checkout, find_checkout
-from book.tools.markdown import SOLUTION
-from book.tools.parameters import SCALES, Parameter
+from book.tools.chapters import Chapter, read_source
+from book.tools.checkout import Checkout
+from book.tools.markdown import GATE, SOLUTION, for_jupyter
+from book.tools.parameters import Parameter
 from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-# What a copy's own value is drawn from, within the range the chapter allows. Small bags and
-# moderate noise: every choice runs about as fast as the book's, and shows the same effects.
+# The values that a copy's own parameters are drawn from, within the range the chapter allows. With
+# small bags and moderate noise a copy runs about as fast as the book and shows the same effects.
 POOLS: dict[str, Sequence[Any]] = {
     "bag_size": (4, 5, 6, 7, 8, 9, 10, 12, 16),
     "bag_sizes": (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32),
@@ -46,6 +46,10 @@ ABOUT = """\
 Run the cells in order. A name in the text such as `scatter-runs` stands for a number of your run;
 a cell near it prints the number. Exercises to compute end in a self-check. Round no answer to fewer
 than three decimals."""
+FOLDERS = ("students", "key")
+MOST_SEATS = 1000
+# In bytes: what file systems allow, without the suffix and the marks of a file being written.
+LONGEST_NAME = 200
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
 LONGEST_CHOICE = 4
 
@@ -53,8 +57,8 @@ LONGEST_CHOICE = 4
 def own_parameters(chapter: Chapter, scale: str, student: str, seed: int) -> dict[str, Any]:
     """The parameters of one student's copy: the same for the same student, chapter and seed.
 
-    Law, bag size and epsilon are drawn from small pools, the page's seed from everything; what is
-    left is as at the scale.
+    Priors, bag size and epsilon are drawn from small pools, the page's seed from all numbers. The
+    other values are those of the scale.
     """
     text = json.dumps([seed, chapter.id, student])
     rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
@@ -63,14 +67,14 @@ def own_parameters(chapter: Chapter, scale: str, student: str, seed: int) -> dic
 
 
 def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
-    given = parameter.values[scale]
+    default = parameter.values[scale]
     if parameter.name == "seed":
         return int(rng.integers(2**31))
-    pool = parameter.choices if parameter.name == "laws" else POOLS.get(parameter.name, ())
+    pool = parameter.choices if parameter.name == "priors" else POOLS.get(parameter.name, ())
     fitting = [value for value in pool if _allowed(parameter, value)]
-    size = len(given) if isinstance(given, list) else 1
+    size = len(default) if isinstance(default, list) else 1
     if len(fitting) <= size or size > LONGEST_CHOICE:
-        return given
+        return default
     chosen = [fitting[index] for index in sorted(rng.choice(len(fitting), size, replace=False))]
     return chosen if parameter.is_list else chosen[0]
 
@@ -110,17 +114,16 @@ def _walk(cells: Sequence[NotebookNode]) -> Iterator[tuple[NotebookNode, bool]]:
     """Every cell, split at the gates of solutions, and whether it belongs to a solution."""
     import nbformat
 
-    gate = re.compile(r"^(`{3,})\{solution-(start|end)\}.*?^\1\s*$\n?", re.MULTILINE | re.DOTALL)
     inside = False
     for cell in cells:
         if cell.cell_type != "markdown":
             yield cell, inside
             continue
         start = 0
-        for found in gate.finditer(cell.source):
-            yield nbformat.v4.new_markdown_cell(cell.source[start : found.start()]), inside
-            inside = found[2] == "start"
-            start = found.end()
+        for gate in GATE.finditer(cell.source):
+            yield nbformat.v4.new_markdown_cell(cell.source[start : gate.start()]), inside
+            inside = gate["kind"] == "start"
+            start = gate.end()
         yield nbformat.v4.new_markdown_cell(cell.source[start:]), inside
     if inside:
         raise CommandError("a solution is opened with solution-start and never ended")
@@ -146,7 +149,7 @@ def _answers(cell: NotebookNode) -> list[str]:
 def _finished(
     cells: Sequence[NotebookNode], parameters: Mapping[str, Any], title: str
 ) -> NotebookNode:
-    """A notebook of these cells with its parameters written in, cells named by their place."""
+    """A notebook of these cells with its parameters written in, cells named by their index."""
     import nbformat
 
     made = nbformat.v4.new_notebook(metadata={"title": title})
@@ -157,59 +160,6 @@ def _finished(
         if "parameters" in cell.metadata.get("tags", []):
             cell.source = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
     return made
-
-
-EXAMPLES = """\
-examples:
-  labelaudit teach 02_additive_advantage --seats 20 --out ../class
-  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out ../class
-
-The list is UTF-8 text with one student a line and no heading; of a .csv or .tsv file the first
-column counts. The folder gets
-students/<name>.ipynb, without solutions and with an empty answer before each self-check,
-key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters of each. Law, bag size,
-epsilon and seed are drawn from the student's name: the same name and seed give the same page. A
-folder is for one chapter.
-Notebooks that are there already are left alone, so that nobody's work is overwritten.
-
-exit status: 0 done, 1 a page could not be written, 2 refused before anything was written
-"""
-FOLDERS = ("students", "key")
-MOST_SEATS = 1000
-# In bytes: what file systems allow, less the suffix and the marks of a file being written.
-LONGEST_NAME = 200
-
-
-def add_parser(subparsers: Any) -> None:
-    """Register the command."""
-    parser = subparsers.add_parser(
-        "teach",
-        help="make a class's own copies of a chapter, and the key",
-        description="Make a copy of a chapter for each student, with parameters of their own.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
-    group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("--seats", type=int, metavar="N", help="the number of seats: seat-01 ...")
-    group.add_argument("--list", type=Path, metavar="FILE", help="a file with a student a line")
-    parser.add_argument("--seed", type=int, default=0, help="another seed, other parameters")
-    parser.add_argument("--scale", choices=SCALES, default="laptop", help="size of the pages' runs")
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
-    parser.set_defaults(run=make_copies)
-
-
-def make_copies(arguments: argparse.Namespace) -> int:
-    """Write a notebook and a key for every student, and say where they are."""
-    checkout = find_checkout()
-    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    students = read_list(arguments.list) if arguments.list else seats(arguments.seats)
-    written = write_copies(
-        checkout, chapter, students, arguments.out, arguments.scale, arguments.seed
-    )
-    kept = 2 * len(students) - written
-    print(f"{written} notebooks written to {arguments.out}" + (f", {kept} kept" if kept else ""))
-    return 0
 
 
 def seats(number: int) -> list[str]:
@@ -253,8 +203,8 @@ def _first_column(path: Path, text: str) -> list[str]:
         return lines
     # Where numbers have a comma, spreadsheets put semicolons between columns.
     filled = [line for line in lines if line.strip()]
-    found = (mark for mark in ";\t" if filled and all(mark in line for line in filled))
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=next(found, ","), strict=True)
+    marks = (mark for mark in ";\t" if filled and all(mark in line for line in filled))
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=next(marks, ","), strict=True)
     try:
         return [row[0] for row in rows if row]
     except csv.Error as error:
@@ -273,12 +223,10 @@ def write_copies(
     """Write every copy that is not there yet and the table of parameters; give the number made."""
     import nbformat
 
-    from book.tools.markdown import for_jupyter
-
     owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
     table = key_table(out / "key.csv", chapter, owned)
     source = read_source(checkout.source(chapter.id))
-    # First of all: without it, after an interruption, another seed would pass for the notebooks'.
+    # Written first, so that after an interruption another seed cannot pass for the notebooks' own.
     write_atomically(out / "key.csv", table)
     written = 0
     for student, parameters in owned.items():
@@ -296,8 +244,8 @@ def write_copies(
 def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) -> str:
     """The table of everybody's parameters, with the rows of students made earlier.
 
-    A folder is for one chapter. A row that says otherwise than the notebook to be kept would be a
-    wrong key: it is refused, and so is a notebook to be kept that no row told of.
+    A folder is for one chapter. Notebooks that are there are kept, so it is an error if a row of
+    the table contradicts one of them, or if no row of an earlier table belongs to it.
     """
     columns = ["student", "chapter", *chapter.parameters]
     rows = _read_key(path, chapter, columns)
@@ -323,7 +271,7 @@ def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) ->
 
 
 def _read_key(path: Path, chapter: Chapter, columns: list[str]) -> dict[str, dict[str, str]]:
-    """The rows of an earlier call, by student; refused where they are not of this chapter."""
+    """The rows of an earlier call, by student; an error if they are not of this chapter."""
     if not path.is_file():
         return {}
     with open(path, encoding="utf-8", newline="") as file:

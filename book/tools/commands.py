@@ -1,4 +1,4 @@
-"""The commands `chapters`, `run` and `book`."""
+"""The commands `chapters`, `run`, `book` and `teach`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book.tools.chapters import Chapter, find_chapter, load_chapters
@@ -26,7 +27,7 @@ Values are YAML: 8, 0.5, true, uniform, '[4, 16]'. The page and the notebook go 
 _build/runs/<chapter>-<digest of the parameters>/; the book's own page stays as it is. A run that is
 there already and still up to date is shown, not repeated.
 
-exit status: 0 done, 1 the chapter failed, 2 refused before anything ran, 130 interrupted
+exit status: 0 done, 1 the chapter failed, 2 invalid input, nothing ran, 130 interrupted
 """
 BOOK_EXAMPLES = """\
 examples:
@@ -36,12 +37,27 @@ examples:
 
 The site is in _build/html. A failing cell, or a warning of Sphinx, leaves the last good site there.
 
-exit status: 0 done, 1 a chapter or the site failed, 2 refused before anything ran, 130 interrupted
+exit status: 0 done, 1 a chapter or the site failed, 2 invalid input, nothing ran, 130 interrupted
+"""
+
+TEACH_EXAMPLES = """\
+examples:
+  labelaudit teach 02_additive_advantage --seats 20 --out ../class
+  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out ../class
+
+The list is UTF-8 text with one student a line and no heading; of a .csv or .tsv file the first
+column counts. The folder gets students/<name>.ipynb, without solutions and with an empty answer
+before each self-check, key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters
+of each. Priors, bag size, epsilon and seed are drawn from the name: the same name and seed
+give the same page. A folder is for one chapter. Notebooks that are there already are left alone, so
+that nobody's work is overwritten.
+
+exit status: 0 done, 1 a page could not be written, 2 invalid input, nothing was written
 """
 
 
 def add_parser(subparsers: Any) -> None:
-    """Register the three commands."""
+    """Register the four commands."""
     form = argparse.RawDescriptionHelpFormatter
 
     listing = subparsers.add_parser(
@@ -77,7 +93,7 @@ def add_parser(subparsers: Any) -> None:
         "book",
         help="run what is out of date and build the site",
         epilog=BOOK_EXAMPLES,
-        description="Run the chapters that are out of date, side by side, and build the site.",
+        description="Run the chapters that are out of date, in parallel, and build the site.",
         formatter_class=form,
     )
     _add_scale(book)
@@ -91,14 +107,32 @@ def add_parser(subparsers: Any) -> None:
     )
     book.set_defaults(run=build_book)
 
+    teach = subparsers.add_parser(
+        "teach",
+        help="make a class's own copies of a chapter, and the key",
+        description="Make a copy of a chapter for each student, with parameters of their own.",
+        epilog=TEACH_EXAMPLES,
+        formatter_class=form,
+    )
+    teach.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
+    group = teach.add_mutually_exclusive_group(required=True)
+    group.add_argument("--seats", type=int, metavar="N", help="the number of seats: seat-01 ...")
+    group.add_argument("--list", type=Path, metavar="FILE", help="a file with a student a line")
+    teach.add_argument("--seed", type=int, default=0, help="another seed, other parameters")
+    _add_scale(teach, "values of the parameters that are the same for all students")
+    teach.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
+    teach.set_defaults(run=make_copies)
 
-def _add_scale(parser: argparse.ArgumentParser) -> None:
+
+def _add_scale(
+    parser: argparse.ArgumentParser, values: str = "values of the parameters you do not set"
+) -> None:
     parser.add_argument(
         "--scale",
         choices=SCALES,
         default="laptop",
-        help="values of the parameters you do not set: smoke takes seconds, laptop minutes,"
-        " paper is the full experiment (default: laptop)",
+        help=f"{values}: smoke takes seconds, laptop minutes, paper is the full experiment"
+        " (default: laptop)",
     )
 
 
@@ -112,7 +146,7 @@ def list_chapters(arguments: argparse.Namespace) -> int:
 
 
 def run_chapter(arguments: argparse.Namespace) -> int:
-    """Run one chapter with the reader's parameters, and say where the page is."""
+    """Run one chapter with the reader's parameters, and print the path of its page."""
     checkout = find_checkout()
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
     parameters = chapter.resolve(arguments.scale, chapter.read(arguments.parameter))
@@ -128,7 +162,7 @@ def run_chapter(arguments: argparse.Namespace) -> int:
 
 
 def build_book(arguments: argparse.Namespace) -> int:
-    """Run what is out of date, side by side, and build the site."""
+    """Run what is out of date, in parallel, and build the site."""
     if arguments.workers < 1:
         raise ContractError(f"--workers: {arguments.workers} is not a whole number of at least 1")
     checkout = find_checkout()
@@ -157,6 +191,21 @@ def build_book(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def make_copies(arguments: argparse.Namespace) -> int:
+    """Write a notebook and a key for every student."""
+    from book.tools.class_copies import read_list, seats, write_copies
+
+    checkout = find_checkout()
+    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
+    students = read_list(arguments.list) if arguments.list else seats(arguments.seats)
+    written = write_copies(
+        checkout, chapter, students, arguments.out, arguments.scale, arguments.seed
+    )
+    kept = 2 * len(students) - written
+    print(f"{written} notebooks written to {arguments.out}" + (f", {kept} kept" if kept else ""))
+    return 0
+
+
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     options = {"scale": arguments.scale, "fresh": arguments.fresh}
     if sys.stderr.isatty():
@@ -165,14 +214,14 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return options | {"starting": lambda chapter: print(f"{chapter.id}: running", flush=True)}
 
 
-def _report(execution: Execution, place: str = "") -> None:
-    """Say what became of a chapter, on a line of its own above the progress bars."""
+def _report(execution: Execution, progress: str = "") -> None:
+    """Print the outcome of a chapter, on a line of its own above the progress bars."""
     from tqdm import tqdm
 
     outcome = "up to date"
     if execution.reason:
         outcome = f"ran in {execution.facts['seconds']:.1f} s ({execution.reason})"
-    tqdm.write(f"{execution.chapter.id}: {outcome}{place}")
+    tqdm.write(f"{execution.chapter.id}: {outcome}{progress}")
     sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""The kernel a chapter runs in: this Python, this checkout's package, no one's private settings.
+"""The kernel a chapter runs in: this Python, this clone's package, no one's private settings.
 
 The kernel's IPython and matplotlib folders are made fresh in `_build`, so that a reader's own
 start-up files cannot change a page, and figures come out the same, as SVG on white, every time.
@@ -36,6 +36,22 @@ figure.facecolor: white
 axes.facecolor: white
 savefig.facecolor: white
 """
+# Python runs a module of this name at its start, in the kernel and in the processes that a chapter
+# trains in. It notes each module of the package that they import.
+RECORDER_FILE = "sitecustomize.py"
+RECORDER = """\
+import os, sys
+
+class Recorder:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.partition(".")[0] == "labelaudit":
+            with open(os.environ["LABELAUDIT_IMPORTS"], "a", encoding="utf-8") as file:
+                file.write(name + "\\n")
+
+if "LABELAUDIT_IMPORTS" in os.environ:
+    sys.meta_path.insert(0, Recorder)
+"""
 # Runs in the chapter's kernel after its last cell, so it can name what the chapter really used.
 FACTS = """\
 import json as _json, os as _os, platform as _platform, sys as _sys
@@ -50,8 +66,10 @@ if "torch" in _sys.modules and _sys.modules["torch"].cuda.is_available():
     _facts["device"] = _sys.modules["torch"].cuda.get_device_name()
 print(_json.dumps(_facts))
 """
-
-# A machine with much else to do may take minutes to start a kernel.
+# What a kernel is started with, and so a part of every chapter's cache key.
+SETTINGS = (IPYTHON, MATPLOTLIB, RECORDER, FACTS)
+SPECIFICATION = {"name": "python3", "display_name": "Python 3", "language": "python"}
+# A busy machine may take minutes to start a kernel.
 START_SECONDS = 600
 
 _running: set[BookKernel] = set()
@@ -65,7 +83,7 @@ class BookKernel(AsyncKernelManager):
 
     @property
     def kernel_spec(self) -> KernelSpec:
-        """The specification of this very Python, never one found on the machine."""
+        """The specification of this very Python, never one installed on the machine."""
         launch = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
         encrypted = {"supported_encryption": ["curve"]}
         return KernelSpec(
@@ -86,10 +104,15 @@ class BookKernel(AsyncKernelManager):
 
 
 @contextlib.contextmanager
-def started_kernel(checkout: Checkout, folder: Path, threads: int) -> Iterator[BookKernel]:
-    """Run a kernel that works in `folder`, with so many threads for numpy, numba and torch."""
+def started_kernel(
+    checkout: Checkout, folder: Path, imports: Path, threads: int
+) -> Iterator[BookKernel]:
+    """Run a kernel that works in `folder`, with so many threads for numpy, numba and torch.
+
+    The names of the package's modules that it imports are written to the file `imports`.
+    """
     kernel = BookKernel(transport_encryption="auto")
-    environment = os.environ | _environment(checkout, threads)
+    environment = os.environ | _environment(checkout, imports, threads)
     run_sync(kernel.start_kernel)(cwd=str(folder), env=environment)
     _running.add(kernel)
     try:
@@ -102,15 +125,16 @@ def started_kernel(checkout: Checkout, folder: Path, threads: int) -> Iterator[B
         run_sync(kernel.shutdown_kernel)(now=True)
 
 
-def _environment(checkout: Checkout, threads: int) -> dict[str, str]:
+def _environment(checkout: Checkout, imports: Path, threads: int) -> dict[str, str]:
     with _settings_lock:
         settings = _settings(checkout)
-    path = [str(checkout.package.parent), os.environ.get("PYTHONPATH", "")]
+    folders = [settings / "recorder", checkout.package.parent, os.environ.get("PYTHONPATH", "")]
     limits = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "NUMBA_NUM", "VECLIB_MAXIMUM")
     return {f"{limit}_THREADS": str(threads) for limit in limits} | {
-        "PYTHONPATH": os.pathsep.join(filter(None, path)),
+        "PYTHONPATH": os.pathsep.join(str(folder) for folder in folders if folder),
         "PYTHONHASHSEED": "0",
         IN_BOOK: "1",
+        "LABELAUDIT_IMPORTS": str(imports),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
         "IPYTHONDIR": str(settings / "ipython"),
         "MPLCONFIGDIR": str(settings / "matplotlib"),
@@ -124,7 +148,7 @@ def cancel_everything() -> None:
         process = getattr(kernel.provisioner, "process", None)
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
-                # The kernel leads a session of its own, so its children go with it.
+                # The kernel leads a session of its own, so its children end with it.
                 os.killpg(process.pid, 9)
 
 
@@ -134,6 +158,7 @@ def _settings(checkout: Checkout) -> Path:
     files = {
         settings / "ipython" / "profile_default" / "ipython_kernel_config.py": IPYTHON,
         settings / "matplotlib" / "matplotlibrc": MATPLOTLIB,
+        settings / "recorder" / RECORDER_FILE: RECORDER,
     }
     for path, text in files.items():
         if not path.is_file() or path.read_text(encoding="utf-8") != text:

@@ -16,16 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book.tools.checkout import Checkout
+from book.tools.kernel import SPECIFICATION
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
-
-SOLUTION = re.compile(
-    r"^(`{3,})\{solution-start\}.*?^(`{3,})\{solution-end\}|^(`{3,})\{solution\}.*?^\3\s*?$\n?",
-    re.MULTILINE | re.DOTALL,
-)
-
-KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 # A directive, or a block of code, which stays as it is.
 FENCE = re.compile(
@@ -33,9 +27,31 @@ FENCE = re.compile(
     r"(?P<options>(?::[\w-]+:[^\n]*\n)*)(?P<body>.*?)^(?P=ticks)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
+# A solution: a directive, or all that stands between its two gates.
+SOLUTION = re.compile(
+    r"^(`{3,})\{solution-start\}.*?^(`{3,})\{solution-end\}|^(`{3,})\{solution\}.*?^\3\s*?$\n?",
+    re.MULTILINE | re.DOTALL,
+)
+GATE = re.compile(
+    r"^(`{3,})\{solution-(?P<kind>start|end)\}.*?^\1\s*$\n?", re.MULTILINE | re.DOTALL
+)
 DISPLAY = re.compile(r"\$\$(?P<formula>.+?)\$\$[ \t]*\((?P<label>[\w-]+)\)", re.DOTALL)
 FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
 GLUED = re.compile(r"\{glue:text\}`(?P<name>[\w-]+)(?::(?P<format>[^`]*))?`")
+
+INSTALL = """\
+# In the book's own environment this does nothing.
+import importlib.util
+
+if importlib.util.find_spec("labelaudit") is None:
+    """
+NOT_INSTALLED = """\
+raise ModuleNotFoundError(
+        "this notebook needs the package labelaudit, which is on no package index: clone the"
+        " book's repository and run  pip install '.[{extras}]'  in it"
+    )"""
+# Chapters that import one of these need torch and what goes with it; the others do without.
+TRAINS = re.compile(r"^(?:from|import) [^\n]*\b(?:learning|report|torch|sklearn)\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -48,7 +64,7 @@ class Plain:
     > Compute.
     >>> Plain()("See {doc}`02_additive_advantage` and {ref}`the end <sec-end>`.")
     'See *02_additive_advantage* and the end.'
-    >>> Plain({"eps": r"\\varepsilon"}, {"share": 0.25})("at $\\\\eps$ {glue:text}`share:.1%`")
+    >>> Plain({"eps": r"\\varepsilon"}, {"rate": 0.25})("at $\\\\eps$ {glue:text}`rate:.1%`")
     'at $\\\\varepsilon$ 25.0%'
     """
 
@@ -56,26 +72,26 @@ class Plain:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, source: str) -> str:
-        """The text of a cell; a block is set off by blank lines, whatever stood around it."""
+        """The text of a cell, with blank lines around every block."""
         parts, start = [], 0
-        for found in FENCE.finditer(source):
-            block = self._box(found) if found["kind"] else found[0]
-            parts += [self._prose(source[start : found.start()]), block]
-            start = found.end()
+        for match in FENCE.finditer(source):
+            block = self._box(match) if match["kind"] else match[0]
+            parts += [self._prose(source[start : match.start()]), block]
+            start = match.end()
         parts.append(self._prose(source[start:]))
         return "\n\n".join(part.strip("\n") for part in parts if part.strip())
 
-    def _box(self, found: re.Match[str]) -> str:
-        kind = found["kind"].removeprefix("prf:").removesuffix("-start")
-        body = self(found["body"])
+    def _box(self, match: re.Match[str]) -> str:
+        kind = match["kind"].removeprefix("prf:").removesuffix("-start")
+        body = self(match["body"])
         if kind == "solution-end":
             return ""
         if kind == "math":
             return f"$$\n{body}\n$$"
-        title = self._prose(found["title"]).strip()
+        title = self._prose(match["title"]).strip()
         if kind != "admonition":
             title = f"{kind.capitalize()}: {title}" if title else kind.capitalize()
-        label = re.search(r"^:label: *(\S+)", found["options"], re.MULTILINE)
+        label = re.search(r"^:label: *(\S+)", match["options"], re.MULTILINE)
         heading = f"**{title}**" + (f" (*{label[1]}*)" if label and kind != "solution" else "")
         # Jupyter takes formulas out before it reads quotations, marks at line starts included.
         body = FORMULA.sub(lambda formula: " ".join(formula[0].split()), body)
@@ -94,10 +110,10 @@ class Plain:
             text = re.sub(rf"\\{name}(?![A-Za-z])", meaning.replace("\\", r"\\"), text)
         return text
 
-    def _number(self, found: re.Match[str]) -> str:
-        if found["name"] not in self.values:
-            return f"`{found['name']}`"
-        return format(self.values[found["name"]], found["format"] or "")
+    def _number(self, match: re.Match[str]) -> str:
+        if match["name"] not in self.values:
+            return f"`{match['name']}`"
+        return format(self.values[match["name"]], match["format"] or "")
 
 
 def macros(checkout: Checkout) -> dict[str, str]:
@@ -115,7 +131,7 @@ def for_jupyter(notebook: NotebookNode, checkout: Checkout) -> NotebookNode:
 
     plain = Plain(macros(checkout), _stored(notebook))
     notebook = copy.deepcopy(notebook)
-    notebook.metadata["kernelspec"] = dict(KERNEL)
+    notebook.metadata["kernelspec"] = dict(SPECIFICATION)
     cells = []
     for cell in notebook.cells:
         cells.append(cell)
@@ -125,21 +141,42 @@ def for_jupyter(notebook: NotebookNode, checkout: Checkout) -> NotebookNode:
         if "caption" in figure:
             caption = f"*{figure['name']}*: {plain(figure['caption'])}"
             cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption"))
+    first = next((i for i, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
+    install = install_code(checkout.root / "pyproject.toml", extras(notebook))
+    cells.insert(first, nbformat.v4.new_code_cell(install, id="install"))
     notebook.cells = cells
-    add_install_cell(notebook, checkout.root / "pyproject.toml")
     return notebook
+
+
+def install_code(project: Path, extras: str) -> str:
+    """Code that installs the package where it is missing, or says how, if no address is known.
+
+    The address is `install-from` under `[tool.labelaudit]` in pyproject.toml: an address such as
+    git+https://..., a wheel, a folder, or a name on a package index.
+    """
+    where = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["labelaudit"]["install-from"]
+    if not where:
+        return INSTALL + NOT_INSTALLED.format(extras=extras)
+    package = f"labelaudit[{extras}] @ {where}" if "://" in where else f"{where}[{extras}]"
+    return f"{INSTALL}%pip install --quiet '{package}'"
+
+
+def extras(notebook: NotebookNode) -> str:
+    """The extras of the package that a chapter's code needs, as pip takes them."""
+    code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+    return "notebook,train" if TRAINS.search(code) else "notebook"
 
 
 def _stored(notebook: NotebookNode) -> dict[str, Any]:
     """The values a chapter has glued, where it has been run."""
-    found = {}
+    values = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             name = output.get("metadata", {}).get("scrapbook", {}).get("name")
             if name:
                 (literal,) = output["data"].values()
-                found[name] = _value(literal)
-    return found
+                values[name] = _value(literal)
+    return values
 
 
 def _value(literal: str) -> Any:
@@ -147,58 +184,3 @@ def _value(literal: str) -> Any:
         return ast.literal_eval(literal)
     except ValueError:
         return float(literal)
-
-
-CELL = """\
-# In the book's own environment this does nothing; anywhere else it installs what the page needs.
-import importlib.util
-import subprocess
-import sys
-
-install_from = {where!r}
-if importlib.util.find_spec("labelaudit") is None:
-    if not install_from:
-        raise ModuleNotFoundError(
-            "the package labelaudit is not installed, and this notebook does not know where to get"
-            " it: set install_from above to a folder, a wheel or an address, as in"
-            " '/path/to/checkout[{extras}]' or 'labelaudit[{extras}] @ git+https://...'"
-        )
-    subprocess.check_call([sys.executable, "-m", "pip", "install", "--quiet", install_from])
-    importlib.invalidate_caches()"""
-# Chapters that name one of these need torch and what goes with it; the others do without.
-TRAINS = re.compile(r"\b(?:learning|report|torch|sklearn)\b")
-
-
-def add_install_cell(notebook: NotebookNode, project: Path) -> None:
-    """Put it before the first code cell.
-
-    Where from is one setting: `install-from` under `[tool.labelaudit]` in pyproject.toml.
-    """
-    import nbformat
-
-    settings = tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["labelaudit"]
-    wanted = extras(notebook)
-    where = requirement(settings["install-from"], wanted)
-    cell = nbformat.v4.new_code_cell(CELL.format(where=where, extras=wanted), id="install")
-    kinds = [cell.cell_type for cell in notebook.cells]
-    notebook.cells.insert(kinds.index("code") if "code" in kinds else len(kinds), cell)
-
-
-def extras(notebook: NotebookNode) -> str:
-    """The extras of the package that a chapter's code needs, as pip takes them."""
-    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    imports = re.findall(r"^(?:from|import) [^\n]*", "\n".join(code), re.MULTILINE)
-    return "notebook,train" if any(map(TRAINS.search, imports)) else "notebook"
-
-
-def requirement(where: str, extras: str) -> str:
-    """What pip installs: an address, a folder, a wheel or a name, with the extras; or nothing.
-
-    >>> requirement("git+https://example.org/book.git", "notebook")
-    'labelaudit[notebook] @ git+https://example.org/book.git'
-    >>> requirement("wheels/labelaudit-0.1.0-py3-none-any.whl", "notebook,train")
-    'wheels/labelaudit-0.1.0-py3-none-any.whl[notebook,train]'
-    """
-    if not where:
-        return ""
-    return f"labelaudit[{extras}] @ {where}" if "://" in where else f"{where}[{extras}]"

@@ -17,14 +17,13 @@ from typing import Any
 import nbformat
 import yaml
 
-from book.tools.cache_key import digest_of_files
 from book.tools.checkout import Checkout, waiting_lock
 from book.tools.markdown import for_jupyter
 from book.tools.panels import with_panels
 from book.tools.runner import Execution
 from book.tools.site import copy_files, jupyter_book
 from book.tools.sphinx_extension import SITE, chapter_number, find_page
-from labelaudit.files import digest, write_atomically
+from labelaudit.files import digest, file_digest, write_atomically
 
 REFERENCES = """\
 ```{rubric} References
@@ -37,7 +36,7 @@ REFERENCES = """\
 
 
 def write_page(checkout: Checkout, execution: Execution) -> Path:
-    """Write a run's notebook and page, unless they are there and say the same already."""
+    """Write a run's notebook and page, unless they are up to date."""
     chapter = execution.chapter.id
     folder = checkout.page(execution.folder.name)
     page = folder / f"{chapter}.html"
@@ -45,9 +44,10 @@ def write_page(checkout: Checkout, execution: Execution) -> Path:
     text = nbformat.writes(notebook)
     with waiting_lock(checkout.build / "pages" / f"{folder.name}.lock", "making the same page"):
         stamp = folder / ".stamp"
-        settings = [checkout.root / "_config.yml", checkout.root / "pyproject.toml"]
         # The page links into the book where it has been built, under the numbers it has there.
-        made_from = digest([text, digest_of_files([*settings, checkout.site_stamp])])
+        settings = [checkout.root / "_config.yml", checkout.root / "pyproject.toml"]
+        inputs = [path for path in [*settings, checkout.site_stamp] if path.is_file()]
+        made_from = digest([text, *map(file_digest, inputs)])
         if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == made_from:
             return page
         html = _build(checkout, execution, text)
@@ -73,8 +73,8 @@ def _build(checkout: Checkout, execution: Execution, notebook: str) -> str:
     chapter = execution.chapter.id
     project = checkout.build / "pages" / execution.folder.name
     shutil.rmtree(project, ignore_errors=True)
-    alone = nbformat.writes(_standing_alone(checkout, chapter, notebook))
-    write_atomically(project / "notebooks" / f"{chapter}.ipynb", alone)
+    linked = nbformat.writes(_with_links(checkout, chapter, notebook))
+    write_atomically(project / "notebooks" / f"{chapter}.ipynb", linked)
     _write_contents(project, chapter, chapter_number(checkout.site, chapter))
     write_atomically(project / "_config.yml", yaml.safe_dump(_config(checkout)))
     copy_files(execution, project / "notebooks" / chapter)
@@ -102,7 +102,7 @@ def _write_contents(project: Path, chapter: str, number: int) -> None:
     write_atomically(project / "_toc.yml", yaml.safe_dump(contents))
 
 
-def _standing_alone(checkout: Checkout, chapter: str, text: str) -> nbformat.NotebookNode:
+def _with_links(checkout: Checkout, chapter: str, text: str) -> nbformat.NotebookNode:
     """The notebook with Markdown links pointed at the book, and the references it cites.
 
     Where the book is not built, a link is left as its text.
@@ -112,9 +112,9 @@ def _standing_alone(checkout: Checkout, chapter: str, text: str) -> nbformat.Not
         page = posixpath.normpath(posixpath.join("notebooks", match["page"]))
         if page == f"notebooks/{chapter}":
             return match[0]
-        place, _ = find_page(checkout.site, page)
-        address = f"{SITE}/{place}{match['anchor'] or ''}"
-        return f'<a href="{address}">{match["text"]}</a>' if place else match["text"]
+        file, _ = find_page(checkout.site, page)
+        address = f"{SITE}/{file}{match['anchor'] or ''}"
+        return f'<a href="{address}">{match["text"]}</a>' if file else match["text"]
 
     link = r"\[(?P<text>[^]]+)\]\((?P<page>[\w./-]+)\.(?:md|ipynb)(?P<anchor>#[\w-]+)?\)"
     notebook = nbformat.reads(text, as_version=4)
@@ -127,7 +127,7 @@ def _standing_alone(checkout: Checkout, chapter: str, text: str) -> nbformat.Not
 
 
 def _config(checkout: Checkout) -> dict[str, Any]:
-    """The book's configuration, less what only a whole site can use: sidebar and buttons."""
+    """The book's configuration without what only a whole site can use: sidebar and buttons."""
     config = yaml.safe_load((checkout.root / "_config.yml").read_text(encoding="utf-8"))
     config["only_build_toc_files"] = True
     sphinx = config.setdefault("sphinx", {}).setdefault("config", {})
@@ -150,7 +150,7 @@ def inlined(page: Path) -> str:
         path = local(match["address"])
         if path is None:
             return match[0]
-        # The one sequence that would end the element early.
+        # This sequence alone would end the element early.
         code = path.read_text(encoding="utf-8").replace("</script", r"<\/script")
         rest = match["before"] + match["after"]
         return f"<script{rest}>{code}</script>"

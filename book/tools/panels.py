@@ -39,7 +39,7 @@ def with_panels(
 
 
 def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
-    """The exact command that made the page, with every value there to be edited."""
+    """The exact command that made the page, with every value, for the reader to edit."""
     values = {name: _flow(made["parameters"][name]) for name in chapter.parameters}
     pairs = "\n  ".join(f"{name}={value.replace(', ', ',')}" for name, value in values.items())
     options = [f"-p {name} {shlex.quote(value)}" for name, value in values.items()]
@@ -53,7 +53,7 @@ def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
     return _box(
         "Run this chapter",
         "tip run-this-chapter",
-        f"This command makes the page again, from a checkout of the book. {yours} a page of your"
+        f"This command makes the page again, from a clone of the book. {yours} a page of your"
         f" own; the book's stays as it is. Expect about {cost}.",
         _code(" ".join(by_make)),
         "The same without `make`, in an environment where the package is installed:",

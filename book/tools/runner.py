@@ -1,4 +1,4 @@
-"""Execute one chapter, if it is out of date: text notebook, jupytext, papermill, notebook.
+"""Execute a chapter, if it is out of date: text notebook, jupytext, papermill, notebook.
 
 An execution lives in `_build/executed/<chapter>-<digest of parameters>/`. Its notebook appears
 there only when every cell has run; until then, and after a failure, the cells that did run are
@@ -23,14 +23,25 @@ import papermill
 from nbclient.exceptions import DeadKernelError
 from papermill.exceptions import PapermillExecutionError
 
-from book.tools.cache_key import data_read, ingredients, run_name
+from book.tools.cache_key import (
+    data_read,
+    folder_files,
+    imported_files,
+    ingredients,
+    run_name,
+)
 from book.tools.chapters import Chapter, read_source
 from book.tools.checkout import Checkout, cancelled, waiting_lock
-from book.tools.kernel import FACTS, START_SECONDS, cancel_everything, started_kernel
-from book.tools.markdown import KERNEL
+from book.tools.kernel import (
+    FACTS,
+    SPECIFICATION,
+    START_SECONDS,
+    cancel_everything,
+    started_kernel,
+)
 from book.tools.parameters import ContractError
 from labelaudit.command_line import CommandError
-from labelaudit.files import write_atomically
+from labelaudit.files import digest, write_atomically
 
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
@@ -39,14 +50,14 @@ LONGEST_WAIT = 0.5
 
 
 class ChapterFailed(CommandError):
-    """A cell of a chapter raised, or its kernel died; the message tells all there is to know."""
+    """A cell of a chapter raised, or its kernel died; the message says which cell and why."""
 
     status = 1
 
 
 @dataclass(frozen=True)
 class Execution:
-    """An executed chapter: where it is, what it says, whether it had to run now, and why."""
+    """An executed chapter: its folder, its notebook, and why it ran now ("" if it did not)."""
 
     chapter: Chapter
     folder: Path
@@ -67,7 +78,7 @@ def execute_all(
     workers: int,
     **options: Any,
 ) -> list[Execution]:
-    """Execute chapters side by side, a kernel each; the first failure, or Ctrl-C, ends them all.
+    """Execute chapters in parallel, a kernel each; the first failure, or Ctrl-C, ends them all.
 
     The threads that watch the kernels share no state but the kernels' registry, and the cores are
     divided among the kernels.
@@ -108,24 +119,32 @@ def execute(
     """Bring one chapter up to date with the given parameters, running it only where needed."""
     folder = checkout.executed(run_name(chapter.id, parameters))
     with waiting_lock(folder / "lock", f"running {chapter.id} with the same parameters"):
-        key = ingredients(checkout, chapter, parameters)
+        data = data_read(checkout, chapter, parameters)
+        # Both are taken before the run: what changes while the chapter runs is seen next time.
+        key = ingredients(checkout, chapter, parameters, data)
+        package = folder_files(checkout.package)
         notebook = _stored(folder)
-        reason = "asked to" if fresh else _what_changed(notebook, key)
+        reason = "asked to" if fresh else _what_changed(notebook, key, package)
         if notebook is not None and not reason:
             # Where two scales have the same values, one execution serves both.
             notebook.metadata["labelaudit"]["scale"] = scale
             return Execution(chapter, folder, notebook)
-        made = {
+        made: dict[str, Any] = {
             "chapter": chapter.id,
             "key": key,
             "scale": scale,
             "parameters": dict(parameters),
-            "data": data_read(checkout, chapter, parameters),
+            "data": data,
             "started": time.strftime("%Y-%m-%d %H:%M"),
         }
         starting(chapter)
-        notebook = _run(checkout, chapter, folder, parameters, made, threads, progress)
-        return Execution(chapter, folder, notebook, reason or "first run")
+        started = time.monotonic()
+        notebook, modules = _run(checkout, chapter, folder, parameters, threads, progress)
+        made["seconds"] = round(time.monotonic() - started, 1)
+        made["modules"] = modules
+        key["package"] = digest(imported_files(package, modules))
+        notebook = _kept(folder, notebook, made)
+        return Execution(chapter, folder, notebook, reason)
 
 
 def _run(
@@ -133,13 +152,16 @@ def _run(
     chapter: Chapter,
     folder: Path,
     parameters: Mapping[str, Any],
-    made: dict[str, Any],
     threads: int,
     progress: bool,
-) -> nbformat.NotebookNode:
-    files = folder / "files.partial"
+) -> tuple[nbformat.NotebookNode, list[str]]:
+    """Run the chapter; give the notebook and the modules of the package that it imported."""
+    files, partial, imports = (
+        folder / name for name in ("files.partial", "partial.ipynb", "imports")
+    )
     shutil.rmtree(files, ignore_errors=True)
     files.mkdir()
+    imports.unlink(missing_ok=True)
     source = _prepared(read_source(checkout.source(chapter.id)))
     # Values that equal the paper's stay where the chapter's own cell shows them.
     injected = {
@@ -147,10 +169,8 @@ def _run(
         for name, value in parameters.items()
         if value != chapter.parameters[name].values["paper"]
     }
-    partial = folder / "partial.ipynb"
-    started = time.monotonic()
     try:
-        with started_kernel(checkout, files, threads) as kernel:
+        with started_kernel(checkout, files, imports, threads) as kernel:
             notebook = papermill.execute_notebook(
                 source,
                 str(partial),
@@ -161,34 +181,41 @@ def _run(
                 progress_bar={"desc": chapter.id, "leave": False} if progress else False,
             )
     except PapermillExecutionError as error:
-        if _refuses(source, error):
+        if _rejects(source, error):
             partial.unlink(missing_ok=True)
             shutil.rmtree(files)
             raise ContractError(f"{chapter.id}: {error.evalue}") from None
         raise ChapterFailed(_failure(chapter, error, checkout.shown(partial))) from None
     except DeadKernelError:
         raise ChapterFailed(
-            f"{chapter.id} failed: its kernel died, perhaps for want of memory;"
+            f"{chapter.id} failed: its kernel died, perhaps for lack of memory;"
             f" the cells that ran are in {checkout.shown(partial)}"
         ) from None
-    made["seconds"] = round(time.monotonic() - started, 1)
+    modules = imports.read_text(encoding="utf-8").split() if imports.is_file() else []
+    return notebook, sorted(set(modules))
+
+
+def _kept(
+    folder: Path, notebook: nbformat.NotebookNode, made: dict[str, Any]
+) -> nbformat.NotebookNode:
+    """Store a finished run, and give its notebook as a later build reads it back."""
     _finish(notebook, made)
     text = nbformat.writes(notebook)
     # A run that is killed here must not leave an earlier notebook beside half of the files.
     (folder / "notebook.ipynb").unlink(missing_ok=True)
     shutil.rmtree(folder / "files", ignore_errors=True)
-    os.replace(files, folder / "files")
+    os.replace(folder / "files.partial", folder / "files")
     write_atomically(folder / "notebook.ipynb", text)
-    partial.unlink(missing_ok=True)
-    # What is returned now must be what a later build reads back, to the last bit.
+    for leftover in ("partial.ipynb", "imports"):
+        (folder / leftover).unlink(missing_ok=True)
     return nbformat.reads(text, as_version=4)
 
 
 def _prepared(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
-    """Name the cells by their place, and add the one that asks for facts."""
+    """Name the cells by their index, and add the one that asks for facts."""
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
-    notebook.metadata["kernelspec"] = dict(KERNEL)
+    notebook.metadata["kernelspec"] = dict(SPECIFICATION)
     notebook.cells.append(nbformat.v4.new_code_cell(FACTS, id="facts"))
     return notebook
 
@@ -211,42 +238,45 @@ def _finish(notebook: nbformat.NotebookNode, made: dict[str, Any]) -> None:
 
 def _headlines(notebook: nbformat.NotebookNode) -> list[dict[str, str]]:
     """The numbers a chapter marked with `headline`, in its own order."""
-    found = []
+    headlines = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             metadata = output.get("metadata", {})
             if "labelaudit" in metadata:
                 (value,) = output["data"].values()
                 name, meaning = metadata["scrapbook"]["name"], metadata["labelaudit"]["meaning"]
-                found.append({"name": name, "meaning": meaning, "value": value})
-    return found
+                headlines.append({"name": name, "meaning": meaning, "value": value})
+    return headlines
 
 
 def _stored(folder: Path) -> nbformat.NotebookNode | None:
     """The finished notebook of an earlier run, if there is a readable one."""
     try:
         notebook = nbformat.read(folder / "notebook.ipynb", as_version=4)
-        return notebook if "key" in notebook.metadata["labelaudit"] else None
+        return notebook if {"key", "modules"} <= set(notebook.metadata["labelaudit"]) else None
     except (OSError, ValueError, KeyError, nbformat.ValidationError):
         return None
 
 
-def _what_changed(notebook: nbformat.NotebookNode | None, key: Mapping[str, str]) -> str:
+def _what_changed(
+    notebook: nbformat.NotebookNode | None, key: Mapping[str, str], package: Mapping[str, str]
+) -> str:
     if notebook is None:
         return "first run"
-    old = notebook.metadata["labelaudit"]["key"]
-    changed = [name for name in key if old.get(name) != key[name]]
+    made = notebook.metadata["labelaudit"]
+    now = {**key, "package": digest(imported_files(package, made["modules"]))}
+    changed = [name for name in now if made["key"].get(name) != now[name]]
     return f"changed: {', '.join(changed)}" if changed else ""
 
 
-def _refuses(source: nbformat.NotebookNode, error: PapermillExecutionError) -> bool:
-    """Whether a cell tagged `refuses` has turned down the parameters.
+def _rejects(source: nbformat.NotebookNode, error: PapermillExecutionError) -> bool:
+    """Whether a cell tagged `refuses` has rejected the parameters.
 
-    What no declaration can say stands there: values that must fit each other, a reader's table.
+    It checks what no declaration can: values that must fit each other, a reader's table.
     """
-    told = error.ename in ("ValueError", "TypeError") or error.ename.endswith("CommandError")
+    expected = error.ename in ("ValueError", "TypeError") or error.ename.endswith("CommandError")
     cells = (cell for cell in source.cells if "refuses" in cell.metadata.get("tags", []))
-    return told and any(cell.source == error.source for cell in cells)
+    return expected and any(cell.source == error.source for cell in cells)
 
 
 def _failure(chapter: Chapter, error: PapermillExecutionError, partial: str) -> str:

@@ -1,7 +1,7 @@
 """Stage the executed chapters beside the prose pages, and let Jupyter Book make the site.
 
-Sphinx builds in a folder of its own. Only a site that built without a single warning takes the
-place of the one in `_build/html`, so the last good site stays there until then.
+Sphinx builds in a folder of its own. Only a site that was built without a warning replaces the one
+in `_build/html`; until then the last good site stays there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import nbformat
 import yaml
 
-from book.tools.cache_key import digest_of_files, package_digest
+from book.tools.cache_key import folder_files
 from book.tools.chapters import Chapter, load_chapters
 from book.tools.checkout import Checkout
 from book.tools.markdown import for_jupyter
@@ -27,10 +27,10 @@ from book.tools.panels import with_panels
 from book.tools.parameters import ContractError
 from book.tools.runner import Execution
 from labelaudit.command_line import CommandError
-from labelaudit.files import digest, write_atomically
+from labelaudit.files import digest, file_digest, write_atomically
 
-# What is mended on every page that Sphinx has written.
-MENDS = {
+# What is corrected on every page that Sphinx has written, as patterns and replacements.
+CORRECTIONS = {
     # The theme loads its icons as a style sheet with fonts and once more as a script of 1.5 MB,
     # and asks for all three fonts ahead of time, of which pages use one.
     r"<script[^>]*/fontawesome/[^>]*></script>\s*": "",
@@ -39,7 +39,7 @@ MENDS = {
     r'([^\s<>&;]{0,3})(<span class="math [^>]*>\\\([^<]*\\\)</span>)([^\s<&]{1,12})': (
         r'<span class="unbroken">\1\2\3</span>'
     ),
-    # A figure of several panels is small on a phone; by itself it can be enlarged.
+    # A figure of several panels is small on a phone; a link to it alone lets a reader enlarge it.
     r'(<figure [^>]*>\s*)(<img [^>]*src="(?!data:)([^"]+)"[^>]*>)': (
         r'\1<a class="image-reference" href="\3">\2</a>'
     ),
@@ -47,7 +47,7 @@ MENDS = {
 
 
 class SiteFailed(CommandError):
-    """Sphinx warned or failed; the message holds what it said."""
+    """Sphinx warned or failed; the message holds its warnings and errors."""
 
     status = 1
 
@@ -111,34 +111,34 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     html = output / "_build" / "html"
     if done.returncode and (strict or not html.is_dir()):
-        said = _what_sphinx_said(done.stderr or done.stdout, source)
+        messages = _sphinx_messages(done.stderr or done.stdout, source)
         what = "Sphinx warns, so the last good site stays" if strict else "Sphinx made no page"
-        raise SiteFailed(f"{what}:\n{said}")
-    _mend_pages(html)
+        raise SiteFailed(f"{what}:\n{messages}")
+    _correct_pages(html)
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
 
 
-def _mend_pages(html: Path) -> None:
+def _correct_pages(html: Path) -> None:
     for page in html.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
-        for pattern, mended in MENDS.items():
-            text = re.sub(pattern, mended, text)
+        for pattern, replacement in CORRECTIONS.items():
+            text = re.sub(pattern, replacement, text)
         page.write_text(text, encoding="utf-8")
     for script in html.glob("_static/vendor/fontawesome/*/js"):
         shutil.rmtree(script)
 
 
 def _put_mathjax(html: Path, config: dict[str, Any]) -> None:
-    """Copy MathJax to where the configuration has pages look for it.
+    """Copy MathJax to the address that the configuration gives to pages.
 
     It goes straight into the site, not into a source's `_static`: Jupyter Book would load every
     script it finds there on every page, whether the page has formulas or not.
     """
-    place = config["sphinx"]["config"]["mathjax_path"]
+    address = config["sphinx"]["config"]["mathjax_path"]
     files = metadata.files("sphinx-mathjax-offline") or []
-    (script,) = (file for file in files if file.name == Path(place).name)
-    target = html / "_static" / place
+    (script,) = (file for file in files if file.name == Path(address).name)
+    target = html / "_static" / address
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(str(script.locate()), target)
 
@@ -166,20 +166,9 @@ def _toc_files(checkout: Checkout) -> Iterable[str]:
 
 def _inputs(checkout: Checkout) -> str:
     """A digest of all that Sphinx reads, the package included: its docstrings are a page."""
-    folders = [checkout.stage, checkout.root / "book"]
-    files = {
-        folder.name: digest_of_files(
-            [
-                path
-                for path in folder.rglob("*")
-                if path.is_file() and "__pycache__" not in path.parts
-            ],
-            folder,
-        )
-        for folder in folders
-    }
+    folders = [checkout.stage, checkout.root / "book", checkout.package]
     pinned = [checkout.root / "requirements.lock", checkout.root / "pyproject.toml"]
-    return digest(files | {"package": package_digest(checkout), "project": digest_of_files(pinned)})
+    return digest([*map(folder_files, folders), *map(file_digest, pinned)])
 
 
 def copy_files(execution: Execution, target: Path) -> None:
@@ -191,7 +180,7 @@ def copy_files(execution: Execution, target: Path) -> None:
 
 
 def _replace_folder(target: Path, new: Path) -> None:
-    """Move `new` to where `target` is; two renames, so there is never half a site."""
+    """Replace the folder `target` by `new`, with two renames, so there is never half a site."""
     old = target.with_name(f"{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
@@ -200,8 +189,8 @@ def _replace_folder(target: Path, new: Path) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def _what_sphinx_said(output: str, source: Path) -> str:
+def _sphinx_messages(output: str, source: Path) -> str:
     plain = re.sub(r"\x1b\[[0-9;]*m", "", output).replace(f"{source}/", "")
     lines = plain.splitlines()
-    telling = [line for line in lines if "WARNING" in line or "ERROR" in line.upper()]
-    return "\n".join(telling or lines[-20:])
+    faults = [line for line in lines if "WARNING" in line or "ERROR" in line.upper()]
+    return "\n".join(faults or lines[-20:])

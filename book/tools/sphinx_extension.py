@@ -76,13 +76,13 @@ def resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Node
     site = Path(app.config.book_site)
     if node.get("reftype") == "doc":
         page = posixpath.normpath(posixpath.join(posixpath.dirname(node["refdoc"]), target))
-        place, name = find_page(site, page)
+        address, name = find_page(site, page)
     else:
-        place, name = find_label(site, target)
+        address, name = find_label(site, target)
     text = content.astext() if node.get("refexplicit") else name
-    if not place:
+    if not address:
         return nodes.inline(text, text)
-    return nodes.reference(text, text, internal=False, refuri=f"{SITE}/{place}")
+    return nodes.reference(text, text, internal=False, refuri=f"{SITE}/{address}")
 
 
 def find_page(site: Path, page: str) -> tuple[str, str]:
@@ -109,19 +109,19 @@ def find_label(site: Path, label: str) -> tuple[str, str]:
     anchor = re.compile(rf'id="{re.escape(label.lower().replace("_", "-"))}"', re.IGNORECASE)
     for file in sorted(site.rglob("*.html")):
         html = file.read_text(encoding="utf-8")
-        found = anchor.search(html)
-        if found:
+        label_match = anchor.search(html)
+        if label_match:
             named = re.compile(
                 r'<span class="caption-number">(.*?)</span>|<h\d>(.*?)<a class="headerlink"',
                 re.DOTALL,
-            ).search(html, found.end())
+            ).search(html, label_match.end())
             name = _text(named[1] or named[2]) if named else _words(label)
-            return f"{file.relative_to(site).as_posix()}#{found[0][4:-1]}", name
+            return f"{file.relative_to(site).as_posix()}#{label_match[0][4:-1]}", name
     return "", _words(label)
 
 
 def _words(name: str) -> str:
-    """A label or a chapter's id in words, for want of the number it has in the book.
+    """A label or a chapter's id in words, where the book's number for it is not known.
 
     >>> _words("thm-response-half"), _words("09_learning"), _words("ledger")
     ('theorem "response half"', 'chapter 9', 'ledger')

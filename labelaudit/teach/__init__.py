@@ -1,8 +1,7 @@
-"""Self-checks for the book's exercises, and copies of its chapters for a class.
+"""Self-checks for the book's exercises.
 
-`check` looks at an answer and says whether it is right; where it is not, it gives a hint. It
-tests what must hold of the answer, with numbers worked out afresh, so any way of getting there
-counts.
+`check` says whether an answer is right and, if it is not, gives a hint. It computes the numbers
+itself and tests the answer's properties, so every correct method is accepted.
 
 >>> check("ex-setting-two", [0.2, 0.8])
 ex-setting-two: right
@@ -15,18 +14,15 @@ ex-setting-two: not answered yet. Put your answer in place of the three dots.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from labelaudit.command_line import did_you_mean
-
-__all__ = ["Verdict", "check"]
+__all__ = ["Feedback", "check"]
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What a self-check found: whether the answer is right and, if not, a hint."""
+class Feedback:
+    """The result of a self-check: whether the answer is right and, if not, a hint."""
 
     label: str
     right: bool
@@ -43,34 +39,27 @@ class Verdict:
         return f"{self.label}: {self.hint}"
 
 
-def check(label: str, answer: Any, **parameters: Any) -> Verdict:
+def check(label: str, answer: Any, **parameters: Any) -> Feedback:
     """Test an answer to the exercise with this label.
 
-    Where the answer depends on the page's parameters they are passed by name, so the same check
-    serves every student's own copy.
+    Parameters of the page that the answer depends on are passed by name, so the same check works
+    in every student's copy.
 
     >>> check("ex-setting-two", [0.2, 0.8])
     ex-setting-two: right
     """
-    from labelaudit.teach.exercises import EXERCISES, Hint
+    from labelaudit.teach.exercises import Hint, find_exercise
 
-    if label not in EXERCISES:
-        raise ValueError(f"there is no self-check for {label!r}{did_you_mean(label, EXERCISES)}")
+    test = find_exercise(label)
     if answer is ...:
         hint = "not answered yet. Put your answer in place of the three dots."
-        return Verdict(label, False, hint)
-    _refuse_other_parameters(label, EXERCISES[label], parameters)
-    try:
-        EXERCISES[label](answer, **parameters)
-    except Hint as hint:
-        return Verdict(label, False, f"not yet. {hint}")
-    return Verdict(label, True)
-
-
-def _refuse_other_parameters(
-    label: str, test: Callable[..., None], given: Mapping[str, Any]
-) -> None:
+        return Feedback(label, False, hint)
     _, *wanted = inspect.signature(test).parameters
-    if set(given) != set(wanted):
+    if set(parameters) != set(wanted):
         needed = ", ".join(f"{name}={name}" for name in wanted) or "the answer and nothing else"
         raise TypeError(f"{label}: pass {needed}")
+    try:
+        test(answer, **parameters)
+    except Hint as hint:
+        return Feedback(label, False, f"not yet. {hint}")
+    return Feedback(label, True)
