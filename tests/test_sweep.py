@@ -23,6 +23,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from sklearn.metrics import roc_auc_score
+from sweep_work import constant, deadly, endless, failing, slow, threads
 from tqdm import tqdm
 
 from book.tools.chapters import load_chapters
@@ -61,26 +62,6 @@ GRID = Grid(
     training={"model": "linear", "epochs": 1},
 )
 RUNS = 6 * 2 * 4
-
-
-def constant(data, configuration):
-    """A run that takes no time and whose result is a function of its configuration."""
-    return {
-        **{"auc": 0.6 + configuration["seed"] / 1e5, "log_loss": 0.6, "validation_loss": 0.7},
-        **{"best_epoch": 1, "epochs_run": 1, "dropped": 0, "diverged": None},
-        **{"seconds": 0.01, "cpu_seconds": 0.01, "curve": []},
-    }
-
-
-def slow(data, configuration):
-    time.sleep(0.03)
-    return constant(data, configuration)
-
-
-def failing(data, configuration):
-    if configuration["trial"] == 1:
-        raise MemoryError("out of memory")
-    return constant(data, configuration)
 
 
 @pytest.fixture(scope="module")
@@ -478,36 +459,16 @@ def test_two_sweeps_on_one_store(data, store):
     assert verify(store) == (RUNS, [])
 
 
-def test_local_processes(data, store):
-    with sweep.local(2) as engine:
-        records = sweep.run(sweep.plan(GRID, data, store), store, work=constant, engine=engine)
-    assert results(records) == expected(data)
-
-
-def threads(values, configuration):
-    """The threads that numerical libraries may use in a worker, and the values it was sent."""
-    from threadpoolctl import threadpool_info
-
-    used = [library["num_threads"] for library in threadpool_info()]
-    return {"threads": max(used, default=1), "torch": torch.get_num_threads(), "sum": values.sum()}
-
-
-def test_local_workers_divide_the_cores_and_read_what_they_are_sent(data, store):
+def test_local_processes_divide_the_cores_and_read_what_they_are_sent(data, store):
     plan, values = sweep.plan(GRID, data, store), np.arange(1e5)
-    with sweep.local(2 * len(os.sched_getaffinity(0))) as engine:
-        records = sweep.run(plan, store, work=threads, values=values, engine=engine)
-    for record in records:
-        assert record.result == {"threads": 1, "torch": 1, "sum": values.sum()}
-
-
-CALLS = itertools.count()
-
-
-def endless(data, configuration):
-    """Only the first run of each process ends."""
-    if next(CALLS):
-        time.sleep(3600)
-    return constant(data, configuration)
+    fresh = Store(store.folder.with_name("fresh"))
+    with sweep.local(2) as engine:
+        records = sweep.run(plan, store, work=constant, engine=engine)
+        others = sweep.run(plan, fresh, work=threads, values=values, engine=engine)
+    assert results(records) == expected(data)
+    alone = max(1, len(os.sched_getaffinity(0)) // 2)
+    assert len(others) == RUNS
+    assert all(one.result == {"threads": alone, "sum": values.sum()} for one in others)
 
 
 def test_an_error_ends_the_local_workers_at_once(data, store, monkeypatch):
@@ -544,13 +505,6 @@ def test_a_dask_worker_is_killed_in_mid_sweep(data, store):
     assert killed
     assert results(records) == expected(data)
     assert verify(store) == (RUNS, [])
-
-
-def deadly(data, configuration):
-    """The work of which workers die, but for one run in four."""
-    if configuration["trial"] == 0:
-        return constant(data, configuration)
-    os._exit(1)
 
 
 def test_a_run_that_kills_every_dask_worker_ends_the_sweep(data, store):
