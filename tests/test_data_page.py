@@ -5,16 +5,13 @@ import re
 
 import numpy as np
 import pytest
-from conftest import ROOT
+import smoke
+from smoke import DECLARED, executed_in_process
 from test_datasets_prepare import kdd12_rows, libsvm, quiet, samples
 
-from book.tools.chapters import load_chapters
-from book.tools.checkout import Checkout
-from book.tools.runner import execute
 from labelaudit import datasets
 
-CHECKOUT = Checkout(ROOT)
-SOURCE = CHECKOUT.source("data").read_text(encoding="utf-8")
+SOURCE = smoke.text("data")
 FIGURES = {"fig-data-higgs", "fig-data-kdd12", "fig-data-fair", "fig-data-eta"}
 
 
@@ -25,10 +22,8 @@ def own_folder(tmp_path, monkeypatch):
 
 def executed(**overrides):
     # The least number of rows: fast, and not the run of anybody's book.
-    chapter = load_chapters(CHECKOUT.chapters_file)["data"]
-    values = chapter.resolve("smoke", {"rows": 500, **overrides})
-    execution = execute(CHECKOUT, chapter, values, scale="smoke")
-    return [(cell, out) for cell in execution.notebook.cells for out in cell.get("outputs", [])]
+    values = DECLARED["data"].resolve("smoke", {"rows": 500, **overrides})
+    return list(smoke.outputs(executed_in_process("data", values)))
 
 
 def glued(outputs):

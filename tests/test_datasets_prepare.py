@@ -460,6 +460,7 @@ def test_fuzz_of_parquet_never_crashes(tmp_path, no_waiting):
     assert refused > 50
 
 
+@pytest.mark.slow
 def test_kill_at_any_moment_leaves_a_whole_set(tmp_path):
     """kill -9, twenty times: afterwards the old set or the new one is there, and it is whole."""
     first, second = tmp_path / "first", tmp_path / "second"

@@ -120,38 +120,36 @@ def test_a_picture_s_description_is_of_what_it_shows(open_explorer):
     assert label.count("LLP+Geom") == 2
 
 
-def test_speed_is_reported(open_explorer, capsys):
-    """Prints what a step of a slider takes at k = 64; a busy machine must not fail the suite."""
+# In milliseconds of processor time. When this was written a step took 8 to 22.
+LIMIT = 200
+
+
+def test_a_step_of_a_slider_is_cheap(open_explorer):
+    """At k = 64, by the processor's clock, which other work on the machine hardly moves."""
     page = open_explorer("?priors=uniform&k=64")
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
     def processor_time():
         metrics = session.send("Performance.getMetrics")["metrics"]
-        return next(one["value"] for one in metrics if one["name"] == "ScriptDuration")
+        return next(metric["value"] for metric in metrics if metric["name"] == "ScriptDuration")
 
     step = """async ([mechanism, rounds]) => {
       const [k, epsilon] = ["k", "epsilon"].map((id) => document.getElementById(`explorer-${id}`));
       document.querySelector(`input[value=${mechanism}]`).click();
-      const times = [];
       for (let j = 0; j < rounds; j++) {
         const moved = mechanism === "llp" ? k : epsilon;
         moved.value = mechanism === "llp" ? 64 - j : 1 + 0.05 * j;
         moved.dispatchEvent(new Event("input"));
         await new Promise((next) => requestAnimationFrame(() => setTimeout(next, 0)));
-        times.push(Explorer.lastRender);
       }
-      return times;
+      return document.querySelector("[data-tile=guarantee] dd").textContent;
     }"""
-    rounds = 20
+    rounds = 10
+    shown = {}
     for mechanism in MECHANISMS:
         before = processor_time()
-        times = page.evaluate(step, [mechanism, rounds])
+        shown[mechanism] = page.evaluate(step, [mechanism, rounds])
         busy = 1000 * (processor_time() - before) / rounds
-        assert len(times) == rounds and min(times) > 0 and busy > 0
-        with capsys.disabled():
-            print(
-                f"\nexplorer, {mechanism}, k = 64, a step: {busy:.0f} ms of processor time, ",
-                end="",
-            )
-            print(f"{min(times):.0f} to {max(times):.0f} ms by the clock", end="")
+        assert 0 < busy < LIMIT, f"a step of {mechanism} takes {busy:.0f} ms"
+    assert shown == {"rr": "ε = 1.45", "llp": "none", "geom": "ε = 1.45", "lap": "ε = 1.45"}

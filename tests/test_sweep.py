@@ -351,6 +351,7 @@ def killable(data, folder):
     sweep.run(sweep.plan(GRID, data, store), store, work=slow)
 
 
+@pytest.mark.slow
 def test_killed_ten_times_the_table_is_the_same(data, store):
     rng = random.Random(7)
     fork = multiprocessing.get_context("fork")
@@ -378,6 +379,7 @@ def killable_training(folder):
         sweep.run(sweep.plan(GRID, data, store), store, engine=engine)
 
 
+@pytest.mark.slow
 def test_killed_trainings_leave_the_same_table_and_no_worker(data, store):
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=killable_training, args=(store.folder,))
@@ -482,6 +484,7 @@ def test_an_error_ends_the_local_workers_at_once(data, store, monkeypatch):
     assert time.monotonic() - started < 120
 
 
+@pytest.mark.slow
 def test_a_dask_worker_is_killed_in_mid_sweep(data, store):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
@@ -507,6 +510,7 @@ def test_a_dask_worker_is_killed_in_mid_sweep(data, store):
     assert verify(store) == (RUNS, [])
 
 
+@pytest.mark.slow
 def test_a_run_that_kills_every_dask_worker_ends_the_sweep(data, store):
     distributed = pytest.importorskip("distributed", reason="Dask is not installed")
     dask = pytest.importorskip("dask", reason="Dask is not installed")
