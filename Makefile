@@ -28,7 +28,7 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-all book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock check-lock
+.PHONY: help test test-slow book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock check-lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,8 +36,8 @@ help:  ## list the targets
 test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..." passes arguments to pytest)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(T)
 
-test-all: $(TEST_STAMP)  ## run all tests: those of `make test` and the long trials
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(T)
+test-slow: $(TEST_STAMP)  ## run the long trials that `make test` leaves out: kills, clusters, large draws
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m slow $(T)
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
 	$(BIN)/labelaudit book --scale $(SCALE)
