@@ -17,13 +17,7 @@ from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism
 from labelaudit.partitions import partition
 from labelaudit.report.eta import EtaEstimates, Progress, distinct
-from labelaudit.report.intervals import (
-    Interval,
-    Measured,
-    RoundAverages,
-    over_refits,
-    over_rounds,
-)
+from labelaudit.report.intervals import Interval, Measured, RoundAverages, over_refits, over_rounds
 from labelaudit.report.own_mechanism import check_epsilon, has_channel
 from labelaudit.report.plan import AuditPlan, Setting
 

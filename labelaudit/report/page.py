@@ -7,7 +7,7 @@ import math
 import re
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, SURE, rounds_for
@@ -16,15 +16,10 @@ from labelaudit.report.intervals import COVERAGE
 from labelaudit.report.steps import Report
 from labelaudit.report.utility import MOST_ROWS
 
-if TYPE_CHECKING:
-    import jinja2
-    import markupsafe
-    from matplotlib.figure import Figure
-
 FOLDER = Path(__file__).parent
 
 
-def environment() -> jinja2.Environment:
+def environment() -> Any:
     """The templates of the page; every value is escaped unless it is marked as safe."""
     import jinja2
 
@@ -71,7 +66,7 @@ def as_html(report: Report) -> str:
     )
 
 
-def inline_svg(figure: Figure, name: str, description: str) -> markupsafe.Markup:
+def inline_svg(figure: Any, name: str, description: str) -> Any:
     """A figure as SVG within a page, with a description for those who cannot see it."""
     import markupsafe
     import matplotlib.pyplot as plt

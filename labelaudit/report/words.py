@@ -9,13 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from labelaudit.report.eta import (
-    LEAST_MARGIN,
-    LEAST_OVERCONFIDENCE,
-    MOST_RATIO,
-    NOISE_FACTOR,
-    EtaEstimates,
-)
+from labelaudit.report import eta
 
 if TYPE_CHECKING:
     from labelaudit.datasets import Table
@@ -252,12 +246,12 @@ def empty_target(target: Target, stake: float) -> str:
 # Sentences of the page
 
 
-def calibration_ratio_sentence(estimates: EtaEstimates) -> str:
+def calibration_ratio_sentence(estimates: eta.EtaEstimates) -> str:
     """Spiegelhalter's ratio of a ready-made eta, and why it is not computed for another.
 
     >>> import numpy as np
     >>> labels = np.tile([0, 1], 50)
-    >>> calibration_ratio_sentence(EtaEstimates.ready_made(np.full(100, 0.75), labels))
+    >>> calibration_ratio_sentence(eta.EtaEstimates.ready_made(np.full(100, 0.75), labels))
     "Spiegelhalter's ratio is 5.8, and eta lies 0.2500 too far from 1/2 on average."
     """
     if estimates.refitted:
@@ -279,14 +273,14 @@ def calibration_test_sentence(refitted: bool) -> str:
     'an error of at most 2 times that of a calibrated eta, or no more than 0.01 above it.'
     """
     error = (
-        f"an error of at most {NOISE_FACTOR:g} times that of a calibrated eta, or no more than"
-        f" {LEAST_MARGIN:g} above it"
+        f"an error of at most {eta.NOISE_FACTOR:g} times that of a calibrated eta, or no more than"
+        f" {eta.LEAST_MARGIN:g} above it"
     )
     if refitted:
         return f"{error}."
     return (
-        f"{error}; and a ratio between -{MOST_RATIO:g} and {MOST_RATIO:g}, where a true eta gives a"
-        f" standard normal number, or a distance of at most {LEAST_OVERCONFIDENCE:g}."
+        f"{error}; and a ratio of at most {eta.MOST_RATIO:g} in absolute value, where a true eta"
+        f" gives a standard normal number, or a distance of at most {eta.LEAST_OVERCONFIDENCE:g}."
     )
 
 
