@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
 import sys
 from collections import Counter
@@ -232,8 +233,9 @@ def scale_grid(scale: str) -> Grid:
     The paper gives no batch size, number of epochs or stopping rule; the chapter's are our own.
     """
     try:
-        from book.tools.chapters import load_chapters
-        from book.tools.checkout import find_checkout
+        # By name, as in `cli`: these modules are part of a clone and of no wheel.
+        chapters = importlib.import_module("book.tools.chapters")
+        checkout = importlib.import_module("book.tools.checkout")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("book"):
             raise
@@ -241,7 +243,8 @@ def scale_grid(scale: str) -> Grid:
             "a scale is read from the parameters of chapter 12, which are in a clone of the"
             " repository and not in the installed package; give a grid with --grid FILE"
         ) from None
-    values = load_chapters(find_checkout().chapters_file)[CHAPTER].values(scale)
+    declared = chapters.load_chapters(checkout.find_checkout().chapters_file)
+    values = declared[CHAPTER].values(scale)
     pairs = {"bag_size": values["pair_bag_sizes"], "epsilon": values["pair_epsilons"]}
     return Grid(
         mechanisms={
