@@ -44,12 +44,12 @@ def test_one_word_for_one_thing(words):
     assert len(sources) > 30
     for path in sources:
         source = path.read_text(encoding="utf-8")
-        found = re.search(words, " ".join(source.split()), re.IGNORECASE)
-        assert not found, f"{found and found.group()!r} means {OTHER_WORDS[words]}"
+        other = re.search(words, " ".join(source.split()), re.IGNORECASE)
+        assert not other, f"{other and other.group()!r} means {OTHER_WORDS[words]}"
 
 
 @pytest.mark.parametrize("chapter", FIRST_EIGHT)
-def test_the_time_to_read_is_stated_alike(chapter):
+def test_the_time_to_read_is_stated_in_one_form(chapter):
     assert re.search(r"^\*\*Time to read:\*\* \d+ minutes, exercises apart\.$", text(chapter), re.M)
 
 
