@@ -34,7 +34,7 @@ def glued(outputs):
     }
 
 
-def said(outputs):
+def statements(outputs):
     """The text that the page itself decides on."""
     return "".join(output.get("data", {}).get("text/markdown", "") for _, output in outputs)
 
@@ -53,15 +53,15 @@ def figures(outputs):
 def heads(outputs, word):
     """The heads of the columns and rows of the computed table that has this word in one."""
     tables = (output.get("data", {}).get("text/html", "") for _, output in outputs)
-    found = [re.findall(r"<th[^>]*>([^<]+)</th>", table) for table in tables]
-    (wanted,) = [names for names in found if any(word in name for name in names)]
+    heads_of_tables = [re.findall(r"<th[^>]*>([^<]+)</th>", table) for table in tables]
+    (wanted,) = [names for names in heads_of_tables if any(word in name for name in names)]
     return wanted
 
 
 def test_without_real_sets_the_page_says_simulated_and_how_to_change_that():
     outputs = executed()
     for name in ("higgs", "kdd12"):
-        assert f"`make data-{name} SOURCE=FILE` brings the real one" in said(outputs)
+        assert f"`make data-{name} SOURCE=FILE` brings the real one" in statements(outputs)
         assert glued(outputs)[f"data-{name}-shown"] == "the simulated stand-in alone"
     drawn = figures(outputs)
     assert drawn.keys() == FIGURES
@@ -78,8 +78,12 @@ def test_with_the_real_samples_both_are_shown_raw_and_corrected():
     quiet("higgs", samples("higgs_uci_real_subset.parquet"))
     quiet("kdd12", samples("kdd12_track2_click_prediction_small.parquet"))
     outputs = executed(estimate=True)
-    assert "Higgs is real here" in said(outputs) and "KDD12 is real here" in said(outputs)
-    assert "16.8% are clicks" in said(outputs) and "corrected for that, 4.4%" in said(outputs)
+    assert "Higgs is real here" in statements(outputs) and "KDD12 is real here" in statements(
+        outputs
+    )
+    assert "16.8% are clicks" in statements(outputs) and "corrected for that, 4.4%" in statements(
+        outputs
+    )
     assert glued(outputs)["data-kdd12-share"] == pytest.approx(0.044)
     drawn = figures(outputs)
     assert {"real", "simulated"} <= set(drawn["fig-data-higgs"])
@@ -96,7 +100,9 @@ def test_a_file_without_names_of_fields_is_shown_too(tmp_path):
     (tmp_path / "kdd12").write_bytes(libsvm(*kdd12_rows(900)))
     quiet("kdd12", tmp_path / "kdd12")
     outputs = executed()
-    assert "KDD12 is real here" in said(outputs) and "Higgs is simulated here" in said(outputs)
+    assert "KDD12 is real here" in statements(outputs) and "Higgs is simulated here" in statements(
+        outputs
+    )
     assert {"real", "simulated"} <= set(figures(outputs)["fig-data-kdd12"])
 
 

@@ -25,13 +25,13 @@ MECHANISMS = {
 EVERYTHING = """([eta, name, bagSize, epsilon, positions, points]) => {
   const rate = epsilon === null ? Infinity : epsilon;
   const { audit, mechanism } = Explorer.auditing;
-  const one = audit(Float64Array.from(eta), mechanism(name, bagSize, rate));
+  const result = audit(Float64Array.from(eta), mechanism(name, bagSize, rate));
   return {
-    additive: [...one.additive],
-    posterior: [...one.posteriors(positions)],
-    cdf: [...one.cdf(Float64Array.from(points))],
-    quantiles: [0.5, 0.98].map((level) => one.quantile(level)),
-    infinite: one.infiniteFraction(),
+    additive: [...result.additive],
+    posterior: [...result.posteriors(positions)],
+    cdf: [...result.cdf(Float64Array.from(points))],
+    quantiles: [0.5, 0.98].map((level) => result.quantile(level)),
+    infinite: result.infiniteFraction(),
   };
 }"""
 
@@ -86,8 +86,8 @@ def attacked(core, law, bag_size, epsilon, name):
         "infinite": 1 - la.multiplicative_cdf(eta, mechanism, 1e300),
     }
     rate = None if math.isinf(epsilon) else epsilon
-    given = [eta.ravel(), name, bag_size, rate, positions, points]
-    listed = [value.tolist() if isinstance(value, np.ndarray) else value for value in given]
+    arguments = [eta.ravel(), name, bag_size, rate, positions, points]
+    listed = [value.tolist() if isinstance(value, np.ndarray) else value for value in arguments]
     return ours, core.evaluate(EVERYTHING, listed)
 
 
@@ -178,22 +178,22 @@ BAD = {
 
 @pytest.mark.parametrize("query", BAD)
 def test_bad_settings_are_mended_and_named(core, query):
-    found = core.evaluate("(query) => Explorer.state.read(query)", query)
+    answer = core.evaluate("(query) => Explorer.state.read(query)", query)
     name, value = BAD[query]
-    assert found["state"][name] == value
-    assert len(found["notes"]) == 1
-    assert query.split("=")[0] in found["notes"][0]
-    assert "undefined" not in found["notes"][0]
-    assert len(found["notes"][0]) < 160
+    assert answer["state"][name] == value
+    assert len(answer["notes"]) == 1
+    assert query.split("=")[0] in answer["notes"][0]
+    assert "undefined" not in answer["notes"][0]
+    assert len(answer["notes"][0]) < 160
 
 
 def test_a_long_law_is_taken_whole(core):
     query = f"priors=two-0.{'3' * 30}-0.{'6' * 30}-0.5"
-    found = core.evaluate("(query) => Explorer.state.read(query)", query)
-    assert found["notes"] == []
-    assert f"priors={found['state']['priors']}" == query
+    answer = core.evaluate("(query) => Explorer.state.read(query)", query)
+    assert answer["notes"] == []
+    assert f"priors={answer['state']['priors']}" == query
     label = core.evaluate(
-        "(name) => Explorer.people.distributionOf(name).label", found["state"]["priors"]
+        "(name) => Explorer.people.distributionOf(name).label", answer["state"]["priors"]
     )
     assert label == "Two points: 0.333333, or 0.666667 for 50%"
 

@@ -72,10 +72,10 @@ def test_a_setting_seen_before_is_drawn_when_others_push_it_out(open_explorer):
     page.evaluate(TIMERS)
     before, after = page.evaluate(
         """async () => {
-          // As many as are kept. None leaves time for other mechanisms, so these are all of one.
+          // As many as are kept. None leaves time for others, so all are of one mechanism.
           const values = Array.from({ length: 24 }, (_, j) => 1.5 + 0.05 * j);
           const count = () => ["lap", "geom"].map(
-            (name) => audits.filter((one) => one === `${name} 64`).length);
+            (name) => audits.filter((audit) => audit === `${name} 64`).length);
           await slide(values);
           const before = count();
           await slide([1.5]);
@@ -93,11 +93,11 @@ def test_nothing_is_spoken_until_the_slider_rests(open_explorer):
         """async () => {
           const regions = [...document.querySelectorAll("#explorer [aria-live]")], heard = [];
           const ear = new MutationObserver((changes) => heard.push(...changes));
-          for (const one of regions) ear.observe(one, { childList: true, subtree: true });
+          for (const region of regions) ear.observe(region, { childList: true, subtree: true });
           await slide([0.5, 1.5, 2.5, 3.5, 4.5, 5.5]);
           const during = heard.length + ear.takeRecords().length;
           ring();
-          return [during, regions.map((one) => one.textContent)];
+          return [during, regions.map((region) => region.textContent)];
         }"""
     )
     assert heard[0] == 0

@@ -107,7 +107,9 @@ def test_nothing_glides_where_motion_is_unwelcome(open_explorer):
         page.get_by_role("button", name="Attack again").click()
         page.wait_for_selector(".explorer-animated")
         dot = page.locator(".explorer-posterior").first
-        assert (dot.evaluate("(one) => getComputedStyle(one).transitionDuration") != "0s") == glides
+        assert (
+            dot.evaluate("(element) => getComputedStyle(element).transitionDuration") != "0s"
+        ) == glides
 
 
 def test_attacks_differ_and_come_back_with_the_address(open_explorer):
@@ -132,8 +134,10 @@ def test_bag_of_ten_is_the_package_s(open_explorer):
     )
     secrets = page.locator(".explorer-bag tbody td:nth-of-type(1)").all_inner_texts()
     after = page.locator(".explorer-bag tbody td:last-child").all_inner_texts()
-    expected = la.posterior(eta, la.LabelProportions(10), [np.mean([int(one) for one in secrets])])
-    assert [float(one.split("%")[0]) for one in after] == pytest.approx(
+    expected = la.posterior(
+        eta, la.LabelProportions(10), [np.mean([int(label) for label in secrets])]
+    )
+    assert [float(cell.split("%")[0]) for cell in after] == pytest.approx(
         100 * expected[0], abs=0.051
     )
     exact = la.additive_advantage(eta, la.LabelProportions(10)).sum()
@@ -176,7 +180,7 @@ def test_everything_is_labelled(open_explorer):
     for role in ("slider", "radio", "combobox", "button"):
         for control in page.locator("#explorer").get_by_role(role).all():
             assert control.evaluate(
-                "(one) => one.ariaLabel || one.labels?.[0]?.textContent || one.textContent"
+                "(node) => node.ariaLabel || node.labels?.[0]?.textContent || node.textContent"
             ).strip()
     assert page.locator("#explorer [aria-live=polite]").count() == 3
 
@@ -226,26 +230,26 @@ def test_other_people_keep_the_axis_and_nobody_is_cut_off(open_explorer):
         page.wait_for_function(f"() => location.search.includes('seed={seed}')")
     seen = page.evaluate("seen")
     assert len(seen) >= 6
-    assert {tuple(one) for one in seen} == {(0.5, 1)}
+    assert {tuple(pair) for pair in seen} == {(0.5, 1)}
 
 
 def test_people_beyond_the_axis_are_counted(open_explorer):
     page = open_explorer()
-    said = page.evaluate(
+    written = page.evaluate(
         """(points) => {
-          const root = document.getElementById("explorer"), { plots } = Explorer, said = [];
+          const root = document.getElementById("explorer"), { plots } = Explorer, written = [];
           const { fillText } = CanvasRenderingContext2D.prototype;
-          CanvasRenderingContext2D.prototype.fillText = function (text, ...place) {
-            said.push(text);
-            fillText.call(this, text, ...place);
+          CanvasRenderingContext2D.prototype.fillText = function (text, ...position) {
+            written.push(text);
+            fillText.call(this, text, ...position);
           };
-          const look = { name: "llp", epsilon: Infinity, reach: 0.2, curves: { llp: points } };
-          plots.additive(root.querySelector("[data-plot=additive]"), plots.palette(root), look);
-          return said;
+          const shown = { name: "llp", epsilon: Infinity, reach: 0.2, curves: { llp: points } };
+          plots.additive(root.querySelector("[data-plot=additive]"), plots.palette(root), shown);
+          return written;
         }""",
         [[0, 0], [0.1, 0.5], [0.2, 0.996]],
     )
-    assert "0.4% beyond" in said
+    assert "0.4% beyond" in written
 
 
 def test_a_refused_address_hinders_nothing(open_explorer):

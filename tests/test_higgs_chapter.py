@@ -21,13 +21,13 @@ def table(name):
 
 
 def test_warnings_are_those_of_the_table():
-    found = table("realised.csv")
-    distance = (found["realised"] - found["plug-in"]).abs()
+    rows = table("realised.csv")
+    distance = (rows["realised"] - rows["plug-in"]).abs()
     # The table has four decimals, so rows on the border may fall on either side.
-    clear = (distance - 2 * found["error"]).abs() > 4e-4
-    warned = found["warning"] == "!"
-    assert (warned == (distance > 2 * found["error"]))[clear].all()
-    raw = warned[found["eta"].str.endswith("raw")]
+    clear = (distance - 2 * rows["error"]).abs() > 4e-4
+    warned = rows["warning"] == "!"
+    assert (warned == (distance > 2 * rows["error"]))[clear].all()
+    raw = warned[rows["eta"].str.endswith("raw")]
     assert glued()["higgs-warnings-raw"] == f"{raw.sum()} of {len(raw)}"
 
 
@@ -42,20 +42,20 @@ def test_miscalibration_moves_the_two_advantages_in_opposite_ways():
 
 
 def test_the_overfitted_network_reports_far_too_little():
-    found = table("overfitted.csv").set_index(["eta", "mechanism"])["plug-in"]
+    rows = table("overfitted.csv").set_index(["eta", "mechanism"])["plug-in"]
     for mechanism in ("RR", "LLP", "LLP+Geom"):
-        assert 2 * found["by heart, raw", mechanism] < found["by heart, calibrated", mechanism]
-    ratio = found["by heart, calibrated", "RR"] / found["by heart, raw", "RR"]
+        assert 2 * rows["by heart, raw", mechanism] < rows["by heart, calibrated", mechanism]
+    ratio = rows["by heart, calibrated", "RR"] / rows["by heart, raw", "RR"]
     assert glued()["higgs-heart-factor"] == pytest.approx(ratio, rel=0.05)
 
 
 def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
-    found = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
-    marked = found.index[found["warning"] == "!"]
-    said = dict(part.split(" under ") for part in glued()["higgs-heart-said"].split("; "))
-    assert said.get("warns", "").split(", ") == (list(marked) or [""])
-    silent = [name for name in found.index if name not in marked]
-    assert said.get("is silent", "").split(", ") == (silent or [""])
+    rows = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
+    marked = rows.index[rows["warning"] == "!"]
+    words = dict(part.split(" under ") for part in glued()["higgs-heart-said"].split("; "))
+    assert words.get("warns", "").split(", ") == (list(marked) or [""])
+    silent = [name for name in rows.index if name not in marked]
+    assert words.get("is silent", "").split(", ") == (silent or [""])
 
 
 def test_the_worth_of_a_noisy_label_and_of_a_member_of_a_bag():

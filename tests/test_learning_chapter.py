@@ -27,8 +27,8 @@ def test_a_loss_that_falls_without_end_has_no_minimum():
     """In bags of 16 at epsilon 0.5 a descent comes to rest. But with the printed debiasing bags of
     the first kind alone have a mean target below 0, so the loss is not bounded from below; in bags
     of 8 it is the same, and only the first kind's prediction runs away."""
-    given = {"epsilon": 0.5, "epsilons": (0.5,), "bag_size": 8, "bag_sizes": (16,), "runs": 10}
-    numbers = smoke.glued(smoke.executed("09_learning", **given))
+    values = {"epsilon": 0.5, "epsilons": (0.5,), "bag_size": 8, "bag_sizes": (16,), "runs": 10}
+    numbers = smoke.glued(smoke.executed("09_learning", **values))
     assert numbers["learning-no-minimum"] == "1 of 2"
     assert numbers["learning-printed-said"].endswith(
         "of the predictions, that for the first kind goes to 0"

@@ -41,9 +41,9 @@ def parsed(path):
 
 
 def pages(site):
-    found = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
-    assert len(found) >= 6
-    return found
+    paths = sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
+    assert len(paths) >= 6
+    return paths
 
 
 def fetched(page):
@@ -113,14 +113,14 @@ def test_no_raw_directives(site):
     for path in pages(site):
         page = parsed(path)
         text = " ".join(part.get_text(" ") for part in page.select("article, title, nav"))
-        found = RAW.search(text)
-        assert not found, f"{path.relative_to(site)} shows {found and found.group()!r}"
+        raw = RAW.search(text)
+        assert not raw, f"{path.relative_to(site)} shows {raw and raw.group()!r}"
 
 
 def test_no_page_shows_a_warning_or_an_error(site):
     for path in pages(site):
         shown = parsed(path).select(".cell_output .stderr, .cell_output .traceback")
-        assert [one.get_text()[:200] for one in shown] == [], path.name
+        assert [stream.get_text()[:200] for stream in shown] == [], path.name
 
 
 def test_links_lead_somewhere(site):
@@ -132,16 +132,16 @@ def test_links_lead_somewhere(site):
             goal = (path.parent / unquote(target.path)).resolve() if target.path else path
             assert goal.exists(), f"{path.relative_to(site)}: {link['href']}"
             if target.fragment and goal.suffix == ".html":
-                found = parsed(goal).find(id=unquote(target.fragment))
-                assert found, f"{path.relative_to(site)}: no such place {link['href']}"
+                anchor = parsed(goal).find(id=unquote(target.fragment))
+                assert anchor, f"{path.relative_to(site)}: nothing at {link['href']}"
 
 
 def sent(site, path):
     """The bytes a host sends for a page: text compressed, all that it fetches, MathJax apart."""
-    found = {
+    fetched_files = {
         (path.parent / unquote(urlsplit(link).path)).resolve() for link in fetched(parsed(path))
     }
-    files = [file for file in found if file.is_file() and "mathjax" not in file.parts]
+    files = [file for file in fetched_files if file.is_file() and "mathjax" not in file.parts]
     return sum(len(gzip.compress(file.read_bytes())) for file in [path, *files])
 
 
@@ -199,9 +199,9 @@ def test_notation_names_exist():
         elif kind == " (method)":
             assert callable(getattr(labelaudit.LabelProportions, name)), name
         else:
-            found = labelaudit
+            item = labelaudit
             for word in name.split("."):
-                found = getattr(found, word)
+                item = getattr(item, word)
 
 
 def shown_on_the_api_page():
@@ -211,12 +211,14 @@ def shown_on_the_api_page():
         home, _, name = (target, "", "") if kind == "module" else target.rpartition(".")
         module = importlib.import_module(home)
         named = re.search(r":members: (.+)", options)
-        own = [one for one in vars(module) if getattr(vars(module)[one], "__module__", "") == home]
-        every = getattr(module, "__all__", [one for one in own if not one.startswith("_")])
-        for one in [name] if name else (named[1].split(", ") if named else every):
-            item = getattr(module, one)
+        own = [
+            word for word in vars(module) if getattr(vars(module)[word], "__module__", "") == home
+        ]
+        every = getattr(module, "__all__", [word for word in own if not word.startswith("_")])
+        for word in [name] if name else (named[1].split(", ") if named else every):
+            item = getattr(module, word)
             if callable(item):
-                yield f"{home}.{one}".removeprefix("labelaudit."), item
+                yield f"{home}.{word}".removeprefix("labelaudit."), item
 
 
 def test_what_the_api_page_shows_has_an_example():
@@ -255,13 +257,13 @@ def test_committed_figure_is_what_the_script_draws(question, tmp_path):
 
 
 def test_landing_page_tells_the_numbers_of_its_figure(question):
-    blind, found = question.answers()
+    blind, informed = question.answers()
     text = " ".join((ROOT / "book" / "index.md").read_text(encoding="utf-8").split())
-    assert f"rises from {blind:.2%} to {found['LLP'].accuracy:.2%}." in text
+    assert f"rises from {blind:.2%} to {informed['LLP'].accuracy:.2%}." in text
     everyone_zero = (30 / 32) ** question.BAG_SIZE
     assert round(10 * everyone_zero) == 6 and "In six bags out of ten all labels are 0." in text
     for name in ("RR", "LLP+Geom"):
-        assert found[name].moved[question.SHIFTS > question.EPSILON].max() < 1e-12
+        assert informed[name].moved[question.SHIFTS > question.EPSILON].max() < 1e-12
 
 
 @pytest.mark.parametrize("verdict", ["holds", "false", "misprint", "gap", "unchecked"])

@@ -97,10 +97,10 @@ def undefined_names(folder):
     """Names that the notebooks of a folder use and never bind, by notebook."""
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821"]
     command += ["--output-format", "json", str(folder)]
-    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    faults = subprocess.run(command, capture_output=True, text=True, check=False)
     names = [
         (Path(fault["filename"]).stem, re.search("`(.+)`", fault["message"])[1])
-        for fault in json.loads(found.stdout)
+        for fault in json.loads(faults.stdout)
     ]
     return sorted(names)
 
@@ -155,11 +155,11 @@ def test_a_student_copy_runs_and_waits_for_answers(chapter, tmp_path, monkeypatc
 def test_a_student_copy_contains_no_solution(chapter):
     original = CHECKOUT.source(chapter).read_text(encoding="utf-8")
     block = r"^(`{3,})\{solution-start\}.*?\{solution-end\}|^(`{3,})\{solution\}.*?^\2$"
-    found = [match[0] for match in re.finditer(block, original, re.MULTILINE | re.DOTALL)]
+    solutions = [match[0] for match in re.finditer(block, original, re.MULTILINE | re.DOTALL)]
     outside = re.sub(block, "", original, flags=re.MULTILINE | re.DOTALL)
-    lines = {line.strip() for solution in found for line in solution.splitlines()}
+    lines = {line.strip() for solution in solutions for line in solution.splitlines()}
     telling = [line for line in lines if len(line) > 30 and line not in outside]
-    assert len(found) >= 3 and len(telling) >= 3
+    assert len(solutions) >= 3 and len(telling) >= 3
     text = "\n".join(cell.source for cell in copied(chapter).cells)
     plain = Plain(macros(CHECKOUT))
     for line in telling:
