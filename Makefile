@@ -74,7 +74,7 @@ serve: $(STAMP)  ## show the built site at localhost:PORT (PORT=8000)
 
 clean:  ## remove the site, the chapter runs and every cache
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find labelaudit tests book benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find labelaudit data_scripts tests book benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean  ## the same, and the environment
 	rm -rf $(VENV)
