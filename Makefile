@@ -86,7 +86,9 @@ lock: $(TEST_STAMP)  ## write both lock files and environment.yml from what .ven
 check-lock: $(TEST_STAMP)  ## ask the package index whether the locks install on every supported system
 	$(BIN)/python .ci/lock.py check
 
-$(STAMP): requirements.lock pyproject.toml
+# An install that was interrupted makes the stamp out of date, whichever of the two it was.
+.PHONY: interrupted
+$(STAMP): requirements.lock pyproject.toml $(if $(wildcard $(PARTIAL)),interrupted)
 	@if [ -z "$(PYTHON)" ]; then echo 'labelaudit needs Python 3.11 or newer: found' \
 		"$$(python3 --version 2>/dev/null || echo none). Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
 	@if [ -e $(PARTIAL) ]; then rm -rf $(VENV); fi
