@@ -77,7 +77,7 @@ serve: $(STAMP)  ## show the built site at localhost:PORT (PORT=8000)
 
 clean:  ## remove the site, the chapter runs and every cache
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find labelaudit tests book benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find labelaudit data_scripts tests book benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean  ## the same, and the environment
 	rm -rf $(VENV)
@@ -89,7 +89,9 @@ lock: $(TEST_STAMP)  ## write both lock files and environment.yml from what .ven
 check-lock: $(TEST_STAMP)  ## ask the package index whether the locks install on every supported system
 	$(BIN)/python .ci/lock.py check
 
-$(STAMP): requirements.lock pyproject.toml
+# An install that was interrupted makes the stamp out of date, whichever of the two it was.
+.PHONY: interrupted
+$(STAMP): requirements.lock pyproject.toml $(if $(wildcard $(PARTIAL)),interrupted)
 	@if [ -z "$(PYTHON)" ]; then echo 'labelaudit needs Python 3.11 or newer: found' \
 		"$$(python3 --version 2>/dev/null || echo none). Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
 	@if [ -e $(PARTIAL) ]; then rm -rf $(VENV); fi

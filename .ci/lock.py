@@ -139,7 +139,7 @@ def index_page(name: str) -> dict[str, str]:
         links = re.findall(r"<a\b([^>]*)>\s*([^<]*?)\s*</a>", page.read().decode())
     pythons = re.compile(r'data-requires-python="([^"]*)"')
     return {
-        file: html.unescape(found[1]) if (found := pythons.search(attributes)) else ""
+        file: html.unescape(match[1]) if (match := pythons.search(attributes)) else ""
         for attributes, file in links
     }
 
@@ -153,9 +153,9 @@ def has_wheel(files: dict[str, str], version: Version, python: str, platforms: l
     }
     for file, pythons in files.items():
         if file.endswith(".whl") and f"-{version}-" in file:
-            _, found, _, built_for = parse_wheel_filename(file)
+            _, built, _, built_for = parse_wheel_filename(file)
             if (
-                found == version
+                built == version
                 and built_for & supported
                 and SpecifierSet(pythons).contains(python)
             ):

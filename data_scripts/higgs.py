@@ -71,7 +71,7 @@ def read_parquet(path: Path, file: HashedFile) -> Iterator[Rows]:
         columns = [reading.numbers(batch, name, path, start) for name in HIGGS_COLUMNS]
         with np.errstate(over="ignore"):
             features = np.column_stack([values.astype(np.float32) for values in columns])
-        unsound = ~np.isfinite(features).all(axis=1)
+        unsound = np.asarray(~np.isfinite(features).all(axis=1))
         reading.check_rows(unsound, path, start, "a NaN or infinite feature")
         labels = reading.numbers(batch, "label", path, start)
         reading.check_rows(~np.isin(labels, (0, 1)), path, start, "the label is not 0 or 1")

@@ -10,6 +10,7 @@ import hashlib
 import io
 import lzma
 import re
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -98,6 +99,8 @@ def progress_bar(name: str, size: int | None, position: int = 0) -> Any:
     """A line on the terminal that shows how many bytes are done; nothing where there is none."""
     from tqdm import tqdm
 
+    # The default lock is shared between processes; one that is killed would never release it.
+    tqdm.set_lock(threading.RLock())
     options: dict[str, Any] = {"unit": "B", "unit_scale": True, "leave": False, "disable": None}
     return tqdm(desc=name, total=size, initial=position, **options)
 
@@ -203,8 +206,8 @@ def _row(
 def check_count(cells: Sequence[bytes], count: int) -> None:
     """Raise an error unless a line has this number of cells."""
     if len(cells) != count:
-        few = len(cells) < count
-        raise BadCell(len(cells), f"too {'few' if few else 'many'} columns")
+        amount = "few" if len(cells) < count else "many"
+        raise BadCell(len(cells), f"too {amount} columns")
 
 
 def read_csv(

@@ -38,7 +38,7 @@ def test_stand_in_is_as_described(name, rate, auc, shape, dtype):
     assert abs(eta.mean() - rate) < 0.02 * rate
     assert abs(bayes_auc(eta) - auc) < 0.005
     # Labels are drawn from eta: in each tenth of the rows by eta, their mean is eta's within
-    # 4.5 standard errors, which ten tenths exceed by chance about once in 15,000 seeds.
+    # 4.5 standard errors, which ten tenths exceed about once in 15,000 seeds.
     for tenth in np.array_split(np.argsort(eta), 10):
         error = np.sqrt((eta[tenth] * (1 - eta[tenth])).sum()) / len(tenth)
         assert abs(labels[tenth].mean() - eta[tenth].mean()) < 4.5 * error
@@ -151,8 +151,8 @@ def slow_bucket(field, value, buckets):
 def test_hash_is_the_documented_one_and_even():
     values = [0, 1, 54_686_452, 2**63, 2**64 - 1]
     for field in (0, 9):
-        found = hashing.bucket(field, np.array(values, np.uint64)).tolist()
-        assert found == [slow_bucket(field, value, hashing.BUCKETS) for value in values]
+        hashed = hashing.bucket(field, np.array(values, np.uint64)).tolist()
+        assert hashed == [slow_bucket(field, value, hashing.BUCKETS) for value in values]
     counts = np.bincount(hashing.bucket(0, np.arange(100_000)) // 5000, minlength=100)
     # A chi-squared of 99 degrees of freedom exceeds 160 about once in 10,000 hashes.
     assert ((counts - 1000) ** 2 / 1000).sum() < 160

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import http.server
+import importlib
 import threading
 import time
 
@@ -103,25 +104,25 @@ def mirrored(server, tmp_path, monkeypatch):
 
 
 def run(stall_seconds=0.3):
-    said = []
-    path = fetch.fetch("higgs", said.append, stall_seconds)
+    printed = []
+    path = fetch.fetch("higgs", printed.append, stall_seconds)
     leftover = [file.name for file in path.parent.iterdir() if file != path]
     assert not leftover
-    return path.read_bytes(), "\n".join(said)
+    return path.read_bytes(), "\n".join(printed)
 
 
 def test_plain_fetch_then_already_here(server, mirrored):
     mirrored(size=len(OLD), checksum="sha256:" + hashlib.sha256(OLD).hexdigest())
     assert run() == (OLD, "")
-    content, said = run()
-    assert content == OLD and "exists already" in said and len(server.requests) == 1
+    content, printed = run()
+    assert content == OLD and "exists already" in printed and len(server.requests) == 1
 
 
 @pytest.mark.parametrize("accident", ["break", "stall"])
 def test_interrupted_fetch_is_resumed(server, mirrored, accident):
     server.accidents = [accident, accident]
-    content, said = run()
-    assert content == OLD and said.count("continuing at byte") == 2
+    content, printed = run()
+    assert content == OLD and printed.count("continuing at byte") == 2
     assert server.requests[1] == "bytes=350000-"
 
 
@@ -134,8 +135,8 @@ def test_killed_fetch_is_resumed_by_the_next(server, mirrored):
     (folder / "file.part.json").write_text(
         f'{{"validator": "\\"{tag[1:-1]}\\"", "size": {len(OLD)}}}'
     )
-    content, said = run()
-    assert content == OLD and "continuing at byte 123,456" in said
+    content, printed = run()
+    assert content == OLD and "continuing at byte 123,456" in printed
     assert server.requests == ["bytes=123456-"]
 
 
@@ -143,16 +144,16 @@ def test_killed_fetch_is_resumed_by_the_next(server, mirrored):
 def test_file_changed_half_way_starts_afresh(server, mirrored, honours_if_range):
     server.honours_if_range = honours_if_range
     server.accidents = ["break", "change"]
-    content, said = run()
-    assert content == NEW and "starting again" in said and "continuing" not in said
+    content, printed = run()
+    assert content == NEW and "starting again" in printed and "continuing" not in printed
 
 
 def test_file_became_shorter_than_what_we_have(server, mirrored):
     server.honours_if_range = False
     server.content = OLD + NEW
     server.accidents = ["break", "change"]
-    content, said = run()
-    assert content == NEW and "starting again" in said
+    content, printed = run()
+    assert content == NEW and "starting again" in printed
 
 
 def test_without_a_version_nothing_is_continued(server, mirrored):
@@ -180,8 +181,8 @@ def test_wrong_file_is_refused_and_removed(server, mirrored, promise):
 
 def test_second_mirror_helps_out(server, mirrored):
     mirrored("http://127.0.0.1:9/nobody", server.url)
-    content, said = run()
-    assert content == OLD and "127.0.0.1:9" in said
+    content, printed = run()
+    assert content == OLD and "127.0.0.1:9" in printed
 
 
 def test_server_error_is_tried_again_and_a_missing_file_is_not(server, mirrored):
@@ -196,14 +197,15 @@ def test_server_error_is_tried_again_and_a_missing_file_is_not(server, mirrored)
 def test_nothing_reachable_says_where_to_look(mirrored, capsys):
     mirrored("http://127.0.0.1:9/nobody")
     assert prepare.main("higgs", ["fetch"]) == 1
-    said = capsys.readouterr().err
-    assert "archive.ics.uci.edu/dataset/280" in said and "make data-higgs SOURCE=FILE" in said
-    assert "Traceback" not in said
+    printed = capsys.readouterr().err
+    assert "archive.ics.uci.edu/dataset/280" in printed and "make data-higgs SOURCE=FILE" in printed
+    assert "Traceback" not in printed
 
 
 def test_catalogue_is_complete():
     for name, source in catalogue.CATALOGUE.items():
         assert source.name == name and source.rows > 0 and source.files
+        assert callable(importlib.import_module(f"data_scripts.{name}").layout_of)
         assert source.licence and source.citation and source.home.startswith("https://")
         for file in source.files:
             assert all(url.endswith(file.name) for url in file.mirrors)
@@ -224,5 +226,5 @@ def test_scripts_refuse_in_one_line(mirrored, tmp_path, capsys):
     ):
         with contextlib.suppress(SystemExit):
             assert prepare.main("higgs", arguments) == 1
-        said = capsys.readouterr().err
-        assert said.startswith("higgs: ") and said.count("\n") == 1, said
+        printed = capsys.readouterr().err
+        assert printed.startswith("higgs: ") and printed.count("\n") == 1, printed

@@ -2,7 +2,9 @@
 
 import io
 import re
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -14,6 +16,7 @@ from data_scripts.kdd12 import TRACK2_COLUMNS
 from data_scripts.prepare import draw_test_rows, main, prepare
 from labelaudit import datasets
 from labelaudit.datasets import standins, store
+from labelaudit.datasets.catalogue import CATALOGUE
 from labelaudit.files import file_digest
 
 ROW = b"1" + b",1" * 28 + b"\n"
@@ -42,15 +45,17 @@ def source(tmp_path):
 def refused(name, *arguments, capsys):
     """What a script says when it says no, in one line."""
     assert main(name, ["prepare", *map(str, arguments)]) == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and not (store.data_folder() / name / "manifest.json").exists()
-    return said
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1 and not (store.data_folder() / name / "manifest.json").exists()
+    return printed
 
 
 @pytest.mark.parametrize("rate", ["0", "1", "-0.1", "1.5", "nan"])
 def test_impossible_click_rate_is_refused_before_reading(tmp_path, capsys, rate):
-    said = refused("kdd12", "--source", tmp_path / "nowhere", f"--click-rate={rate}", capsys=capsys)
-    assert "a click rate lies between 0 and 1" in said
+    printed = refused(
+        "kdd12", "--source", tmp_path / "nowhere", f"--click-rate={rate}", capsys=capsys
+    )
+    assert "a click rate lies between 0 and 1" in printed
 
 
 @pytest.mark.parametrize("checksum", ["", "abc", "g" * 64, "0" * 63])
@@ -102,9 +107,9 @@ HINTS = {
 @pytest.mark.parametrize("case", HINTS)
 def test_refusal_hints_at_the_cause(source, capsys, case):
     name, content, message = HINTS[case]
-    said = refused(name, "--source", source(content), capsys=capsys)
-    assert message in said
-    assert ("(a header?)" in said) == (case in ("header", "quoted", "track2"))
+    printed = refused(name, "--source", source(content), capsys=capsys)
+    assert message in printed
+    assert ("(a header?)" in printed) == (case in ("header", "quoted", "track2"))
 
 
 def test_three_rows_are_enough(source):
@@ -120,9 +125,9 @@ def test_thinning_is_said_beside_the_rate(tmp_path, capsys):
     arguments = ["--source", str(path), "--click-rate", "0.1"]
     for step in ("prepare", "verify"):
         assert main("kdd12", [step, *arguments]) == 0
-        said = capsys.readouterr().out
+        printed = capsys.readouterr().out
         # Odds of 1/4 came from odds of 1/9 by keeping 4/9 of the negatives.
-        assert "rate 0.2000 (thinned: 44.4% of the negatives kept, 0.1 before)" in said
+        assert "rate 0.2000 (thinned: 44.4% of the negatives kept, 0.1 before)" in printed
 
 
 def test_nothing_is_said_of_thinning_where_there_was_none(source, capsys):
@@ -143,11 +148,11 @@ def test_more_sources_than_fit_16_bits(tmp_path):
 def test_strata_are_drawn_as_one_by_one():
     """Against the plainest way: a pass over all rows for each stratum."""
     strata = np.random.default_rng(3).integers(0, 7, 700).astype(np.int32)
-    found = strata[draw_test_rows(700, 70, strata)]
+    loaded = strata[draw_test_rows(700, 70, strata)]
     expected = 70 * np.bincount(strata) / 700
-    assert np.abs(np.bincount(found, minlength=7) - expected).max() < 1
+    assert np.abs(np.bincount(loaded, minlength=7) - expected).max() < 1
     rng = np.random.default_rng(0)
-    counts = np.bincount(found, minlength=7)
+    counts = np.bincount(loaded, minlength=7)
     slow = [rng.choice(np.flatnonzero(strata == s), counts[s], replace=False) for s in range(7)]
     assert np.array_equal(draw_test_rows(700, 70, strata), np.sort(np.concatenate(slow)))
 
@@ -192,6 +197,15 @@ def test_progress_is_cleared_even_after_an_error(monkeypatch):
     with reading.progress_bar("file", 10) as bar:
         bar.update(5)
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_script_runs_from_any_folder(tmp_path, name):
+    script = Path(__file__).resolve().parent.parent / "data_scripts" / f"{name}.py"
+    command = [sys.executable, "-I", str(script), "verify"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"{name}: ") and f"make data-{name} SOURCE=FILE" in done.stderr
 
 
 UNUSUAL = {

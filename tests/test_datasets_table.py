@@ -1,4 +1,4 @@
-"""A user's own table: what is read, what is left out and said, what is refused."""
+"""A user's own table: what is read, what is left out and noted, what is an error."""
 
 import numpy as np
 import pandas

@@ -57,7 +57,7 @@ def tracked_files():
     return [ROOT / name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-@pytest.mark.parametrize("lock, least", zip(LOCKS, (50, 15), strict=True))
+@pytest.mark.parametrize("lock, least", [(LOCKS[0], 50), (LOCKS[1], 15)])
 def test_lock_is_nothing_but_exact_pins(lock, least):
     lines = (ROOT / lock).read_text().splitlines()
     assert len(locked(lock)) == sum(not line.startswith("#") for line in lines) > least

@@ -48,6 +48,9 @@ logging.getLogger("papermill").setLevel(logging.CRITICAL)
 # In seconds. A Ctrl-C may reach any thread, and is acted upon when the main one wakes.
 LONGEST_WAIT = 0.5
 
+# What a cell tagged `refuses` may raise to reject a parameter.
+REJECTIONS = ("ValueError", "TypeError", "CommandError", "DataError", "NotPrepared", "GridError")
+
 
 class ChapterFailed(CommandError):
     """A cell of a chapter raised, or its kernel died; the message says which cell and why."""
@@ -274,7 +277,7 @@ def _rejects(source: nbformat.NotebookNode, error: PapermillExecutionError) -> b
 
     It checks what no declaration can: values that must fit each other, a reader's table.
     """
-    expected = error.ename in ("ValueError", "TypeError") or error.ename.endswith("CommandError")
+    expected = error.ename in REJECTIONS
     cells = (cell for cell in source.cells if "refuses" in cell.metadata.get("tags", []))
     return expected and any(cell.source == error.source for cell in cells)
 
