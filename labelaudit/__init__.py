@@ -10,7 +10,13 @@ them all.
 [[0.036, 0.214, 0.75]]
 """
 
-from labelaudit import bounds, multiclass, poisson_binomial, priors
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from labelaudit import poisson_binomial, priors
 from labelaudit.advantage import (
     additive_advantage,
     label_advantage,
@@ -36,6 +42,9 @@ from labelaudit.mechanisms import (
     RandomizedResponse,
 )
 from labelaudit.repeated import Repeated
+
+if TYPE_CHECKING:
+    from labelaudit import bounds, multiclass
 
 __all__ = [
     "CountChannel",
@@ -65,3 +74,10 @@ __all__ = [
     "realised_advantage",
     "sampled_advantage",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Load `bounds` and `multiclass` on first use: the other functions do without them."""
+    if name in ("bounds", "multiclass"):
+        return import_module(f"labelaudit.{name}")
+    raise AttributeError(f"module 'labelaudit' has no attribute {name!r}")

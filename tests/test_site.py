@@ -26,12 +26,12 @@ RAW = re.compile(
 WITHOUT_EXAMPLE = {
     "datasets.NotPrepared",
     *(f"learning.learners.{name}" for name in ("Fitted", "Boosting", "Neighbours")),
-    "learning.eta.CrossFitted",
+    *("learning.eta.CrossFitted", "learning.eta.ChapterPriors"),
     *("learning.models.Shape", "learning.training.Outcome"),
     *("learning.calibration.Reliability", "learning.calibration.Comparison"),
     *("report.Report", "report.as_html", "report.as_json"),
     *("learning.sweep.dask", "learning.sweep.comparisons.Difference"),
-    "teach.Verdict",
+    "teach.Feedback",
 }
 
 

@@ -1,5 +1,6 @@
 """Self-checks that can fail, and copies for a class that run and give nothing away."""
 
+import ast
 import csv
 import inspect
 import itertools
@@ -71,6 +72,17 @@ def test_every_chapter_asks_for_something_to_compute(chapter):
 
 def test_checks_and_exercises_are_the_same_set():
     assert set(CHECKS) == set(EXERCISES)
+
+
+def test_a_check_imports_the_exercises_of_its_chapter_only():
+    code = (
+        "import sys; from labelaudit.teach import check;"
+        "assert check('ex-setting-two', [0.2, 0.8]);"
+        "print(sorted(name for name in sys.modules if '.exercises.' in name))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    folder = "labelaudit.teach.exercises"
+    assert ast.literal_eval(ran.stdout) == [f"{folder}.answers", f"{folder}.attack"]
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -184,10 +196,10 @@ def own(label):
 @pytest.mark.filterwarnings("error")
 def test_a_check_refuses_what_is_no_answer(label):
     for nonsense in ODD:
-        verdict = check(label, nonsense, **own(label))
-        assert not verdict.right, nonsense
-        assert verdict.hint.startswith("not yet. ") and 15 < len(verdict.hint) < 250
-        assert "\n" not in repr(verdict)
+        feedback = check(label, nonsense, **own(label))
+        assert not feedback.right, nonsense
+        assert feedback.hint.startswith("not yet. ") and 15 < len(feedback.hint) < 250
+        assert "\n" not in repr(feedback)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +221,7 @@ def test_a_row_counts_in_brackets_of_its_own_and_as_a_column():
         assert check("ex-setting-two", form).right
 
 
-def test_a_verdict_is_as_true_as_the_answer():
+def test_feedback_is_as_true_as_the_answer():
     assert check("ex-setting-two", [0.2, 0.8])
     assert not check("ex-setting-two", [0.2, 0.5])
     assert not check("ex-setting-two", ...)

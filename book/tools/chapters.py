@@ -42,7 +42,7 @@ class Chapter:
         return {name: parameter.values[scale] for name, parameter in self.parameters.items()}
 
     def resolve(self, scale: str, overrides: Mapping[str, Any]) -> dict[str, Any]:
-        """The values a run uses: the reader's own, each one checked, and else the scale's."""
+        """The values a run uses: the reader's own, each checked, and otherwise the scale's."""
         own = {name: self._parameter(name).check(value) for name, value in overrides.items()}
         return self.values(scale) | own
 
@@ -84,8 +84,8 @@ class Chapters(Mapping[str, Chapter]):
             raise ContractError(f"{name} is declared in {self.file.name}, but {source} is absent")
         declared, cell = entry["parameters"] or {}, read_parameters_cell(source)
         for key in sorted(set(declared) ^ set(cell)):
-            places = [self.file.name, "the parameters cell"]
-            has, lacks = places if key in declared else reversed(places)
+            texts = [self.file.name, "the parameters cell"]
+            has, lacks = texts if key in declared else reversed(texts)
             raise ContractError(f"{name}: {has} has {key!r}, {lacks} does not")
         parameters = {
             key: declared_parameter(name, key, declared[key], cell[key]) for key in declared

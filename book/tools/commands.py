@@ -119,18 +119,20 @@ def add_parser(subparsers: Any) -> None:
     group.add_argument("--seats", type=int, metavar="N", help="the number of seats: seat-01 ...")
     group.add_argument("--list", type=Path, metavar="FILE", help="a file with a student a line")
     teach.add_argument("--seed", type=int, default=0, help="another seed, other parameters")
-    _add_scale(teach)
+    _add_scale(teach, "values of the parameters that are the same for all students")
     teach.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
     teach.set_defaults(run=make_copies)
 
 
-def _add_scale(parser: argparse.ArgumentParser) -> None:
+def _add_scale(
+    parser: argparse.ArgumentParser, values: str = "values of the parameters you do not set"
+) -> None:
     parser.add_argument(
         "--scale",
         choices=SCALES,
         default="laptop",
-        help="values of the parameters you do not set: smoke takes seconds, laptop minutes,"
-        " paper is the full experiment (default: laptop)",
+        help=f"{values}: smoke takes seconds, laptop minutes, paper is the full experiment"
+        " (default: laptop)",
     )
 
 

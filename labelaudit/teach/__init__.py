@@ -1,7 +1,7 @@
 """Self-checks for the book's exercises.
 
-`check` says whether an answer is right; where it is not, it gives a hint. It tests a property of
-the answer with numbers computed anew, so every method that leads to the answer counts.
+`check` says whether an answer is right and, if it is not, gives a hint. It computes the numbers
+itself and tests the answer's properties, so every correct method is accepted.
 
 >>> check("ex-setting-two", [0.2, 0.8])
 ex-setting-two: right
@@ -42,8 +42,8 @@ class Feedback:
 def check(label: str, answer: Any, **parameters: Any) -> Feedback:
     """Test an answer to the exercise with this label.
 
-    Where the answer depends on the page's parameters they are passed by name, so the same check
-    serves every student's own copy.
+    Parameters of the page that the answer depends on are passed by name, so the same check works
+    in every student's copy.
 
     >>> check("ex-setting-two", [0.2, 0.8])
     ex-setting-two: right

@@ -1,8 +1,11 @@
-"""What must hold of an answer: one function for each exercise that is computed.
+"""The tests of answers: one function for each computed exercise.
 
-A function takes the answer, and by name the page's parameters it depends on. It returns if the
-answer is right and raises a `Hint` if not, the most helpful one first. Where possible it computes
-its numbers by another method than the chapter's solution. It never compares text.
+A function takes the answer and, by name, the page's parameters that it depends on. It returns if
+the answer is right and raises a `Hint` if not, the most helpful hint first. Where possible it
+computes the numbers in another way than the chapter's solution. It never compares text.
+
+A label such as `ex-setting-two` names its chapter, so `find_exercise` imports only the tests of
+that chapter.
 """
 
 from __future__ import annotations
@@ -10,12 +13,11 @@ from __future__ import annotations
 from importlib import import_module
 
 from labelaudit.command_line import did_you_mean
-from labelaudit.teach.exercises.tools import EXERCISES, Hint, Property
+from labelaudit.teach.exercises.answers import EXERCISES, Hint, Property
 
 __all__ = ["Hint", "all_exercises", "find_exercise"]
 
-# The module that holds a chapter's exercises, by the second word of their labels. A chapter loads
-# its own module only.
+# The module with the tests of each chapter, by the second word of its labels.
 MODULES = {
     "setting": "attack",
     "additive": "attack",
@@ -35,7 +37,7 @@ MODULES = {
 
 
 def find_exercise(label: str) -> Property:
-    """The function for the exercise with this label, or an error that names the nearest label."""
+    """The test of the exercise with this label, or an error that names the nearest label."""
     _, _, rest = label.partition("-")
     module = MODULES.get(rest.partition("-")[0])
     if module:
@@ -47,7 +49,7 @@ def find_exercise(label: str) -> Property:
 
 
 def all_exercises() -> dict[str, Property]:
-    """The functions of every chapter, by the labels of their exercises."""
+    """The tests of all exercises, by label."""
     for module in set(MODULES.values()):
         import_module(f"{__name__}.{module}")
     return dict(EXERCISES)

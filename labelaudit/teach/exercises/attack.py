@@ -1,4 +1,4 @@
-"""Chapters 1 and 2: posteriors, and the additive advantage."""
+"""Chapters 1 and 2: posteriors and the additive advantage."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from labelaudit.teach.exercises.tools import close, equal_labels, exercise, flip, numbers, require
+from labelaudit.teach.exercises.answers import close, equal_labels, exercise, flip, numbers, require
 
 
 @exercise("ex-setting-two")
 def two_people(answer: Any) -> None:
-    """Posteriors of two people of whom exactly one has a one."""
+    """Posteriors of two people of whom exactly one has label 1."""
     first, second = numbers(answer, 2)
     require(
         close(first + second, 1),
@@ -27,34 +27,37 @@ def two_people(answer: Any) -> None:
 
 
 @exercise("ex-setting-mate")
-def known_mate(answer: Any) -> None:
-    """Posteriors in the book's bag once one member is known to have a zero."""
+def known_member(answer: Any) -> None:
+    """Posteriors in the book's bag if one member is known to have label 0."""
     values = numbers(answer, 4)
-    require(values[3] == 0, "A prior of 0 cannot be moved: the last posterior is 0.")
-    require(close(values.sum(), 1), "One of the other three has the one, so they add up to 1.")
+    require(values[3] == 0, "A prior of 0 cannot change: the last posterior is 0.")
+    require(
+        close(values.sum(), 1),
+        "One of the other three has label 1, so their posteriors add up to 1.",
+    )
     odds = np.array([0.05, 0.10, 0.30]) / (1 - np.array([0.05, 0.10, 0.30]))
     require(
         close(values[:3], odds / odds.sum(), 1e-3),
-        "Given exactly one one among three, each has it in proportion to the odds of the prior.",
+        "With exactly one label 1 among three, posteriors are proportional to the prior odds.",
     )
 
 
 @exercise("ex-setting-own")
 def own_bag(answer: Any, *, bag_size: int, epsilon: float) -> None:
-    """Chance that LLP reveals a bag of equal priors 0.1, and the ceiling under LLP+Geom."""
+    """Probability that LLP reveals a bag of priors 0.1, and the largest posterior of LLP+Geom."""
     revealed, largest = numbers(answer, 2)
     require(
         not close(revealed, 0.9**bag_size) or close(0.1**bag_size, 0),
-        "A share of 1 reveals everybody just as a share of 0 does.",
+        "A fraction of 1 reveals everybody, as a fraction of 0 does.",
     )
     require(
         close(revealed, equal_labels(0.1, bag_size)),
-        "Everybody is revealed when all labels are 0 or all are 1; each has a product as chance.",
+        "Everybody is revealed when all labels are 0 or all are 1. Each probability is a product.",
     )
     odds = 0.1 / 0.9 * math.exp(epsilon)
     require(
         close(largest, odds / (1 + odds)),
-        "The noise lets odds grow by at most a factor of exp(epsilon): start from odds of 1 to 9.",
+        "With this noise odds grow by at most a factor of exp(epsilon). Start from odds of 1 to 9.",
     )
 
 
@@ -83,9 +86,9 @@ def coin(answer: Any) -> None:
     values = numbers(answer, 3)
     for size, value in zip((2, 3, 4), values, strict=True):
         count = np.arange(size + 1)
-        share = count / size
-        left = (stats.binom.pmf(count, size, 0.5) * np.minimum(share, 1 - share)).sum()
+        fraction = count / size
+        error = (stats.binom.pmf(count, size, 0.5) * np.minimum(fraction, 1 - fraction)).sum()
         require(
-            close(value, 0.5 - left),
-            f"At k = {size}: the posterior is the share. Average min(share, 1 - share).",
+            close(value, 0.5 - error),
+            f"At k = {size}: the posterior is the fraction. Average min(fraction, 1 - fraction).",
         )

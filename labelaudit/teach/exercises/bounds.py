@@ -1,4 +1,4 @@
-"""Chapters 3, 4, 6 and 13: bounds on the advantage, and the steps of their proofs."""
+"""Chapters 3, 4, 6 and 13: bounds on the advantage and the steps of their proofs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 from labelaudit import bounds
-from labelaudit.teach.exercises.tools import (
+from labelaudit.teach.exercises.answers import (
     close,
     entry,
     exercise,
@@ -43,11 +43,11 @@ def how_large_a_bag(answer: Any) -> None:
 
 @exercise("ex-response-compute")
 def when_it_starts(answer: Any, *, epsilon: float) -> None:
-    """When a prior of 0.05 is touched, how much at twice that epsilon, and the least prior."""
+    """The least epsilon for a prior of 0.05, the advantage at twice it, and the least prior."""
     threshold, advantage, least = numbers(answer, 3)
     require(
         close(flip(threshold), 0.05),
-        "It starts where the chance of a flip equals the prior.",
+        "The advantage starts where the flip probability equals the prior.",
     )
     require(
         close(advantage, 0.05 - 1 / (1 + 19**2)),
@@ -55,7 +55,7 @@ def when_it_starts(answer: Any, *, epsilon: float) -> None:
     )
     require(
         close(least, flip(epsilon)),
-        "On this page a prior is touched as soon as it exceeds the chance of a flip.",
+        "On this page the advantage is positive where the prior exceeds the flip probability.",
     )
 
 
@@ -75,24 +75,24 @@ def first_escape(answer: Any) -> None:
     require(number >= first, "At this k the mass outside is still at most 1/(2k).")
     require(
         number == first,
-        "The claim fails at a smaller k already; failures come and go, so scan from 1.",
+        "The claim already fails at a smaller k. Failures are not permanent, so scan from 1.",
     )
 
 
 @exercise("ex-sharper-compute")
 def enough_for_two_priors(answer: Any) -> None:
-    """The smallest listed bag with EAdv at most 0.001, for priors 0.4 or 0.6, by four roads."""
+    """The smallest listed bag with EAdv at most 0.001, for priors 0.4 or 0.6, in four ways."""
 
     def exact(k: int) -> float:
-        """Sum over how many of the others have the prior 0.6; by symmetry one's own is 0.4."""
+        """Sum over the number of others with prior 0.6; by symmetry the person's own is 0.4."""
         right, high = 0.0, np.arange(k)
-        chances = stats.binom.pmf(high, k - 1, 0.5)
-        for j in high[chances > 1e-9]:
+        probabilities = stats.binom.pmf(high, k - 1, 0.5)
+        for j in high[probabilities > 1e-9]:
             ones = stats.binom.pmf(np.arange(j + 1), j, 0.6)
-            law = np.convolve(ones, stats.binom.pmf(np.arange(k - j), k - 1 - j, 0.4))
-            best = np.maximum(0.4 * np.append(0, law), 0.6 * np.append(law, 0))
-            right += chances[j] * best.sum()
-        return right - 0.6 * float(chances[chances > 1e-9].sum())
+            counts = np.convolve(ones, stats.binom.pmf(np.arange(k - j), k - 1 - j, 0.4))
+            best = np.maximum(0.4 * np.append(0, counts), 0.6 * np.append(counts, 0))
+            right += probabilities[j] * best.sum()
+        return right - 0.6 * float(probabilities[probabilities > 1e-9].sum())
 
     curves: dict[str, Callable[[int], float]] = {
         "exact": exact,

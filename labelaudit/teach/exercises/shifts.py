@@ -1,11 +1,11 @@
-"""Chapters 5, 7 and 8: the multiplicative advantage, and the bags that reveal a label."""
+"""Chapters 5, 7 and 8: the multiplicative advantage and bags of equal labels."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from labelaudit.teach.exercises.tools import (
+from labelaudit.teach.exercises.answers import (
     close,
     entry,
     equal_labels,
@@ -18,7 +18,7 @@ from labelaudit.teach.exercises.tools import (
 
 @exercise("ex-multiplicative-compute")
 def no_bag_revealed(answer: Any, *, bag_size: int) -> None:
-    """The smallest bag with less than one of equal labels expected, and how many are here."""
+    """The smallest bag size with fewer than one expected bag of equal labels, and their number."""
     size, expected = numbers(answer, 2)
 
     def equal_bags(k: float) -> float:
@@ -27,7 +27,7 @@ def no_bag_revealed(answer: Any, *, bag_size: int) -> None:
     smallest(
         size,
         lambda k: equal_bags(k) < 1,
-        "With bags of this size one or more of equal labels are expected.",
+        "With this bag size at least one bag of equal labels is expected.",
         "A smaller bag suffices.",
     )
     require(
@@ -50,7 +50,7 @@ def never_revealed(answer: Any) -> None:
 
 @exercise("ex-distribution-size")
 def finite_from(answer: Any, *, means: Mapping[str, float], level: float) -> None:
-    """For each law, the smallest bag whose population quantile can be finite."""
+    """For each distribution, the smallest bag whose population quantile can be finite."""
     for name, mean in means.items():
         smallest(
             entry(answer, name),

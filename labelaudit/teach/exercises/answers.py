@@ -1,4 +1,4 @@
-"""What the properties of answers are written with."""
+"""Reading and comparing answers, with a hint where something is wrong."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from scipy.special import expit
 
 from labelaudit.checks import Floats
 
-# A function of an answer, and by name of parameters, that raises a `Hint` if the answer is wrong.
+# Takes an answer, and parameters by name; raises a `Hint` if the answer is wrong.
 Property = Callable[..., None]
 EXERCISES: dict[str, Property] = {}
 
 # Answers are compared as a reader would round them.
 TOLERANCE = 5e-4
-# No exercise asks for a number beyond it, and every check is quick up to it.
+# No exercise needs a larger number, and every check is fast up to it.
 LARGEST = 1_000_000
 
 
@@ -26,7 +26,7 @@ class Hint(Exception):
 
 
 def exercise(label: str) -> Callable[[Property], Property]:
-    """Register the property of an exercise's answer."""
+    """Register the test of an exercise's answer."""
 
     def register(test: Property) -> Property:
         EXERCISES[label] = test
@@ -42,32 +42,32 @@ def require(holds: Any, hint: str) -> None:
 
 
 def shown(answer: Any) -> str:
-    """An answer as a hint quotes it: on one line, and not all of a long one."""
+    """An answer as a hint quotes it: on one line, shortened if it is long."""
     plain = answer.item() if isinstance(answer, np.generic) else answer
     return " ".join(reprlib.repr(plain).split())
 
 
 def counted(shape: tuple[int, ...]) -> str:
-    """How many numbers an array of a shape holds, as a hint says it."""
+    """The shape of an array in words, such as "2 by 4"."""
     return " by ".join(str(side) for side in shape) or "one"
 
 
 def numbers(answer: Any, *shape: int) -> Floats:
     """The answer as finite numbers of the expected shape."""
     wanted = counted(shape) + (" numbers" if shape else " number")
-    require(answer is not None, f"Give {wanted}, not None.")  # numpy would read it as a number
+    require(answer is not None, f"Give {wanted}, not None.")  # numpy would convert it to a number
     try:
         values = np.asarray(answer, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise Hint(f"Give {wanted}, not {shown(answer)}.") from None
-    values = values.squeeze()  # a column, or a row in brackets of its own, is as good as a row
+    values = values.squeeze()  # a column or a nested row is accepted as a row
     require(values.shape == shape, f"Give {wanted}, not {counted(values.shape)}.")
     require(np.isfinite(values).all(), f"Every number must be finite, not {shown(answer)}.")
     return values
 
 
 def whole(answer: Any, low: int = 1, high: int = LARGEST, also: str = "") -> int:
-    """The answer as a whole number of the range."""
+    """The answer as a whole number in the range."""
     number = float(numbers(answer))
     require(
         number.is_integer() and low <= number <= high,
@@ -89,17 +89,17 @@ def close(answer: Any, truth: Any, tolerance: float = TOLERANCE) -> bool:
 
 
 def smallest(answer: Any, meets: Callable[[int], bool], too_small: str, too_large: str) -> None:
-    """The answer is the least whole number from 1 on that meets a target."""
+    """The answer is the smallest whole number from 1 on that meets a target."""
     number = whole(answer)
     require(meets(number), too_small)
     require(number == 1 or not meets(number - 1), too_large)
 
 
 def flip(epsilon: float) -> float:
-    """The chance that randomized response flips a label: 1 / (1 + exp(epsilon))."""
+    """The probability that randomized response flips a label: 1 / (1 + exp(epsilon))."""
     return float(expit(-epsilon))
 
 
 def equal_labels(p: float, bag_size: float) -> float:
-    """The chance that a bag has only zeros or only ones, for a mean prior of p."""
+    """The probability that a bag has only zeros or only ones, for a mean prior of p."""
     return float(p**bag_size + (1 - p) ** bag_size)
