@@ -45,7 +45,7 @@ from labelaudit.learning.sweep.runs import GUESSED_SECONDS
 from labelaudit.learning.sweep.store import Store, StoreError, verify
 
 torch = pytest.importorskip(
-    "torch", reason="sweeps train with torch: pip install 'labelaudit[train]'"
+    "torch", reason="sweeps train with torch: in a clone: pip install '.[train]'"
 )
 training = importlib.import_module("labelaudit.learning.training")
 
