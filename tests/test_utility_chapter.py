@@ -179,7 +179,7 @@ def test_the_cost_of_the_grid_is_that_of_its_rows():
     for title, rows in (("Higgs", 10_990_000), ("KDD12", 149_629_105)):
         slope, fixed, _, full, gpu, many = cost[title].astype(float)
         # Both are fitted to measured times. On a busy machine either may come out as 0.
-        assert slope >= 0 and fixed >= 0 and slope + fixed > 0
+        assert slope > 0 and fixed >= 0
         assert full == pytest.approx((fixed + 20 * slope * 1e-6 * rows) * 17_600 / 3600, rel=1e-4)
         assert many == pytest.approx(gpu / 16, rel=1e-5)
 
