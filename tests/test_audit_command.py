@@ -317,7 +317,7 @@ def test_the_smallest_bag_is_checked_by_another_road():
     assert check("ex-audit-bag", right, eta=eta, seed=9).right
     for wrong, hint in (
         (right - 1, "still above"),
-        (right + 5, "already"),
+        (right + 5, "smaller bag is enough"),
         (41, "1 to 40"),
         (None, "is enough"),
         (2.5, "whole number"),

@@ -29,8 +29,9 @@ WITHOUT_EXAMPLE = {
     *("learning.eta.CrossFitted", "learning.eta.ChapterPriors"),
     *("learning.models.Shape", "learning.training.Outcome"),
     *("learning.calibration.Reliability", "learning.calibration.Comparison"),
-    *("report.Report", "report.as_html", "report.as_json"),
-    *("learning.sweep.dask", "learning.sweep.comparisons.Difference"),
+    *("report.Report", "report.as_html", "report.as_json", "report.tables"),
+    *("report.Advice", "report.Decision", "report.EtaEstimates"),
+    *("learning.sweep.dask", "learning.sweep.Engine", "learning.sweep.comparisons.Difference"),
     "teach.Feedback",
 }
 

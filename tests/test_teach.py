@@ -30,7 +30,7 @@ from book.tools.class_copies import (
     student_copy,
 )
 from book.tools.kernel import START_SECONDS
-from book.tools.markdown import FORMULA, Plain, extras, for_jupyter, install_code, macros
+from book.tools.markdown import FORMULA, PlainMarkdown, extras, for_jupyter, install_code, macros
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check
@@ -161,7 +161,7 @@ def test_a_student_copy_contains_no_solution(chapter):
     telling = [line for line in lines if len(line) > 30 and line not in outside]
     assert len(solutions) >= 3 and len(telling) >= 3
     text = "\n".join(cell.source for cell in copied(chapter).cells)
-    plain = Plain(macros(CHECKOUT))
+    plain = PlainMarkdown(macros(CHECKOUT))
     for line in telling:
         assert line not in text and plain(line) not in text, line
 
@@ -433,7 +433,7 @@ def test_the_macros_are_the_configurations():
     named = macros(CHECKOUT)
     assert {"eps", "EAdv", "PP"} <= set(named)
     assert all(isinstance(meaning, str) for meaning in named.values()), "none takes arguments"
-    plain = Plain(named)
+    plain = PlainMarkdown(named)
     assert plain(r"$\E_x \EAdv \eps\eta$") == (
         r"$\mathbb{E}_x \operatorname{EAdv} \varepsilon\eta$"
     )
@@ -453,7 +453,7 @@ def test_the_macros_are_the_configurations():
     ],
 )
 def test_directives_become_markdown(source, shown):
-    assert Plain({"eps": "e"})(source) == shown
+    assert PlainMarkdown({"eps": "e"})(source) == shown
 
 
 @pytest.mark.parametrize("expression", ["[1, 2]", "a + b", "answer[0]", "np.array(answer)"])

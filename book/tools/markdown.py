@@ -55,16 +55,16 @@ TRAINS = re.compile(r"^(?:from|import) [^\n]*\b(?:learning|report|torch|sklearn)
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainMarkdown:
     """Turns MyST into ordinary Markdown, with the book's macros and the numbers of one run.
 
-    >>> print(Plain()("```{exercise} Two people\\n:label: ex-two\\nCompute.\\n```"))
+    >>> print(PlainMarkdown()("```{exercise} Two people\\n:label: ex-two\\nCompute.\\n```"))
     > **Exercise: Two people** (*ex-two*)
     >
     > Compute.
-    >>> Plain()("See {doc}`02_additive_advantage` and {ref}`the end <sec-end>`.")
+    >>> PlainMarkdown()("See {doc}`02_additive_advantage` and {ref}`the end <sec-end>`.")
     'See *02_additive_advantage* and the end.'
-    >>> Plain({"eps": r"\\varepsilon"}, {"rate": 0.25})("at $\\\\eps$ {glue:text}`rate:.1%`")
+    >>> PlainMarkdown({"eps": r"\\varepsilon"}, {"rate": 0.25})("at $\\\\eps$ {glue:text}`rate:.1%`")
     'at $\\\\varepsilon$ 25.0%'
     """
 
@@ -129,7 +129,7 @@ def for_jupyter(notebook: NotebookNode, checkout: Checkout) -> NotebookNode:
     """A copy that reads and runs outside the book, with every figure's caption below it."""
     import nbformat
 
-    plain = Plain(macros(checkout), _stored(notebook))
+    plain = PlainMarkdown(macros(checkout), _stored(notebook))
     notebook = copy.deepcopy(notebook)
     notebook.metadata["kernelspec"] = dict(SPECIFICATION)
     cells = []

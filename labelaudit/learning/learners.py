@@ -126,6 +126,11 @@ class HashedCategories:
 
     A row's own label has no part in its fraction, which would show it to the trees: the rows of
     the fit (`seen`) are encoded fold by fold from the others. An unknown category has the mean.
+
+    >>> categories, labels = np.repeat([[3], [7]], 50, axis=0), np.repeat([0, 1], 50)
+    >>> encoded = HashedCategories(categories, labels, np.random.default_rng(0))
+    >>> encoded.seen.shape
+    (100, 2)
     """
 
     def __init__(

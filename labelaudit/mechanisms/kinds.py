@@ -20,6 +20,9 @@ class Kind:
 
     `name` is for figures and tables, `option` for the command line; `parameters` are what `make`
     needs.
+
+    >>> KINDS["LLP"].make(8), KINDS["LLP"].parameters
+    (LabelProportions(bag_size=8), ('bag_size',))
     """
 
     name: str
