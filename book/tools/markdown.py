@@ -64,7 +64,8 @@ class PlainMarkdown:
     > Compute.
     >>> PlainMarkdown()("See {doc}`02_additive_advantage` and {ref}`the end <sec-end>`.")
     'See *02_additive_advantage* and the end.'
-    >>> PlainMarkdown({"eps": r"\\varepsilon"}, {"rate": 0.25})("at $\\\\eps$ {glue:text}`rate:.1%`")
+    >>> plain = PlainMarkdown({"eps": r"\\varepsilon"}, {"rate": 0.25})
+    >>> plain("at $\\\\eps$ {glue:text}`rate:.1%`")
     'at $\\\\varepsilon$ 25.0%'
     """
 
