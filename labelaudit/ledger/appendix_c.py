@@ -106,7 +106,7 @@ def geometric(search: Search, power: int = 1) -> Result:
 
 
 @check("C-k1", {"flip_of": lambda odds: 1 / (2 + odds)})
-def bag_of_one(search: Search, flip_of: Callable[[Fraction], Fraction] = exact.flip_for) -> Result:
+def bag_of_one(search: Search, flip_of: exact.Flip = exact.flip_for) -> Result:
     """The clipped channel on a single label flips it with probability 1/(1+e^epsilon)."""
     ratios = [*exact.RATIOS, *(Fraction(exp(-(2.0**j))) for j in range(-4, 6))]
     agree = True

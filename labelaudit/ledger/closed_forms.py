@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import mpmath
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -18,6 +20,14 @@ from scipy import special, stats
 from labelaudit import bounds
 from labelaudit.bounds import BESSEL_CONSTANT
 from labelaudit.ledger.check import Search
+
+interval: Any = mpmath.iv
+"""Interval arithmetic: a comparison of two enclosures is a proof."""
+
+
+def enclosure(value: Fraction) -> Any:
+    """A fraction as an interval that contains it."""
+    return interval.mpf(value.numerator) / value.denominator
 
 
 def advantage_from_rest(eta: Any, rest: NDArray[np.float64]) -> Any:

@@ -10,7 +10,7 @@ import sympy
 
 from labelaudit.ledger import exact
 from labelaudit.ledger.check import Result, Search, check, confirm
-from labelaudit.ledger.exact import HALF
+from labelaudit.ledger.exact import HALF, total
 
 ODDS = (Fraction(3, 2), Fraction(2), Fraction(5))
 """Values of e^epsilon that keep every probability rational."""
@@ -24,8 +24,9 @@ def largest_event_ratio(channel: exact.Channel, size: int) -> Fraction:
         releases = sorted(set(first) | set(second), key=repr)
         for length in range(1, len(releases) + 1):
             for event in combinations(releases, length):
-                above = sum((first.get(z, Fraction(0)) for z in event), Fraction(0))
-                below = sum((second.get(z, Fraction(0)) for z in event), Fraction(0))
+                above, below = (
+                    total(p.get(z, Fraction(0)) for z in event) for p in (first, second)
+                )
                 if below == 0 < above:
                     raise ZeroDivisionError("an event of probability zero under a neighbour")
                 largest = max(largest, above / below) if above else largest
@@ -71,8 +72,8 @@ def released_proportion(search: Search, extra: int = 0) -> Result:
     size = search.pick(4, 6)
     for k in range(1, size + 1):
         eta = [Fraction(1, j + 2) for j in range(k)]
-        mean = sum((w * Fraction(sum(y), k + extra) for y, w in exact.labellings(eta)), Fraction(0))
-        if mean != sum(eta, Fraction(0)) / k:
+        mean = total(w * Fraction(sum(y), k + extra) for y, w in exact.labellings(eta))
+        if mean != total(eta) / k:
             return False, {"mean": mean, "k": k}
         values = {next(iter(exact.label_proportions(y))) for y, _ in exact.labellings(eta)}
         confirm(values == {Fraction(s, k) for s in range(k + 1)}, "alpha takes k+1 values")

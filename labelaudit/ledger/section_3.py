@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 from math import ceil, e, exp, inf, log
@@ -9,18 +10,11 @@ from operator import mul
 
 import numpy as np
 
-from labelaudit import bounds
-from labelaudit.bounds import BESSEL_CONSTANT
-from labelaudit.ledger import exact
+from labelaudit.bounds import BESSEL_CONSTANT, two_point_advantage
+from labelaudit.ledger import closed_forms, exact
 from labelaudit.ledger.check import Result, Search, check, confirm
-from labelaudit.ledger.closed_forms import (
-    all_cases,
-    bag_advantage,
-    half_or_nothing,
-    lemma_bound,
-    log_independent_advantage,
-)
-from labelaudit.ledger.exact import HALF
+from labelaudit.ledger.closed_forms import log_independent_advantage
+from labelaudit.ledger.exact import HALF, total
 
 PRIORS = tuple(Fraction(n, 10) for n in (0, 1, 3, 5, 8, 10))
 
@@ -30,22 +24,19 @@ def attack_utility(search: Search, whole_vector: bool = False) -> Result:
     """Section 3: the two readings of the expected attack utility, for every adversary."""
     bags = list(product(PRIORS[1:-1], repeat=2))
     tried = 0
-    for eta in bags:
-        for channel in list(exact.three_mechanisms(2).values())[:2]:
-            outcomes = [
-                (y, z, w * c) for y, w in exact.labellings(eta) for z, c in channel(y).items()
-            ]
-            releases = sorted({z for _, z, _ in outcomes}, key=repr)
-            for guesses in product(product((0, 1), repeat=2), repeat=len(releases)):
-                guess = dict(zip(releases, guesses, strict=True))
-                tried += 1
-                right = (w for y, z, w in outcomes for i in (0, 1) if guess[z][i] == y[i])
-                probability, fraction = HALF * sum(right), Fraction(0)
-                for y, z, w in outcomes:
-                    correct = sum(a == b for a, b in zip(guess[z], y, strict=True))
-                    fraction += w * ((correct == 2) if whole_vector else Fraction(correct, 2))
-                if probability != fraction:
-                    return False, {"probability": probability, "fraction": fraction}
+    for eta, channel in product(bags, list(exact.three_mechanisms(2).values())[:2]):
+        outcomes = [(y, z, w * c) for y, w in exact.labellings(eta) for z, c in channel(y).items()]
+        releases = sorted({z for _, z, _ in outcomes}, key=repr)
+        for guesses in product(product((0, 1), repeat=2), repeat=len(releases)):
+            guess = dict(zip(releases, guesses, strict=True))
+            tried += 1
+            right = (w for y, z, w in outcomes for i in (0, 1) if guess[z][i] == y[i])
+            probability, fraction = HALF * sum(right), Fraction(0)
+            for y, z, w in outcomes:
+                correct = sum(a == b for a, b in zip(guess[z], y, strict=True))
+                fraction += w * ((correct == 2) if whole_vector else Fraction(correct, 2))
+            if probability != fraction:
+                return False, {"probability": probability, "fraction": fraction}
     return True, {"tried": tried, "cases": len(bags)}
 
 
@@ -91,13 +82,12 @@ def additive_definition(search: Search, uninformed: str = "best") -> Result:
                 if best != exact.additive_advantage(eta, channel, 0):
                     return False, {"name": name, "k": k, "best": best}
                 gains.append((eta[0], weight, best))
-            frozen = {
-                v: sum((w * g for e, w, g in gains if e == v), Fraction(0)) / mass
-                for v, mass in distribution
-            }
-            total = exact.expected_advantage(distribution, channel, k)
-            mean = sum(mass * frozen[v] for v, mass in distribution)
-            confirm(total == mean, "EAdv = E[IEAdv(x_i)]")
+            mean = Fraction(0)
+            for v, mass in distribution:
+                individual = total(w * gain for prior, w, gain in gains if prior == v) / mass
+                mean += mass * individual
+            expected = exact.expected_advantage(distribution, channel, k)
+            confirm(expected == mean, "EAdv = E[IEAdv(x_i)]")
     return True, {"size": size}
 
 
@@ -126,14 +116,14 @@ def notions_coincide(search: Search, spread: Fraction = Fraction(0)) -> Result:
     size = search.pick(4, 6)
     for k, p in product(range(1, size + 1), PRIORS[1:-1]):
         distribution = [(p - spread, HALF), (p + spread, HALF)] if spread else [(p, Fraction(1))]
-        total = exact.expected_advantage(distribution, exact.label_proportions, k)
+        expected = exact.expected_advantage(distribution, exact.label_proportions, k)
         for value, _ in distribution:
-            frozen = Fraction(0)
-            for eta, weight in exact.bags(distribution, k - 1):
-                bag = (value, *eta)
-                frozen += weight * exact.additive_advantage(bag, exact.label_proportions, 0)
-            if frozen != total:
-                return False, {"value": value, "frozen": frozen, "total": total, "k": k}
+            frozen = total(
+                weight * exact.additive_advantage((value, *eta), exact.label_proportions, 0)
+                for eta, weight in exact.bags(distribution, k - 1)
+            )
+            if frozen != expected:
+                return False, {"value": value, "frozen": frozen, "total": expected, "k": k}
         gains = {exact.additive_advantage([p] * k, exact.label_proportions, i) for i in range(k)}
         confirm(len(gains) == 1, "every example of the bag has the same advantage")
     return True, {"size": size}
@@ -180,13 +170,8 @@ def independent_sqrt_bound(search: Search, constant: float = 1.0, power: float =
         worst = max(worst, (float(ratio.max()), float(p[ratio.argmax()]), k))
         late = max(late, float(ratio.max())) if k >= 100 else late
     largest, at_p, at_k = worst
-    return largest <= 1 + 1e-9, {
-        "largest": largest,
-        "at_p": at_p,
-        "at_k": at_k,
-        "late": late,
-        "cases": len(p),
-    }
+    numbers = {"largest": largest, "at_p": at_p, "at_k": at_k, "late": late, "cases": len(p)}
+    return largest <= 1 + 1e-9, numbers
 
 
 @check("T3.2-exp", {"rate": 2.5})
@@ -237,9 +222,8 @@ def general_bound_at_constant_eta(search: Search, exponent: Fraction = Fraction(
 @check("T3.3", {"second_power": 0.75}, {"mu_power": 1.0})
 def general_bound(search: Search, second_power: float = 1.0, mu_power: float = 0.25) -> Result:
     """Theorem 3.3: true by a direct bound; the lemma cited for it gives mu^{1/4}/k^{3/4}."""
-    worst, sharp = 0.0, 0.0
-    at = None
-    for case in all_cases(search):
+    worst, sharp, at = 0.0, 0.0, None
+    for case in closed_forms.all_cases(search):
         variance = case.p * (1 - case.p)
         gain = case.expected - 4 * case.standard_error
         first = case.mu**mu_power * variance**0.25 / case.bag_size**0.5
@@ -257,7 +241,8 @@ def general_bound(search: Search, second_power: float = 1.0, mu_power: float = 0
     confirm(worst <= BESSEL_CONSTANT * 2**0.5, "EAdv is at most a constant times the printed sum")
 
     def loss(k: float) -> float:  # the lemma's bound over the theorem's at p(1-p) = mu = k^-2
-        return lemma_bound(k, k**-2.0, k**-2.0) / (k**-1.5 + k ** (-0.5 - second_power))
+        printed = k**-1.5 + k ** (-0.5 - second_power)
+        return closed_forms.lemma_bound(k, k**-2.0, k**-2.0) / printed
 
     slope = float(np.log(loss(1e60) / loss(1e40)) / np.log(1e20))
     return slope < 0.1, {"worst": worst, "at": at, "slope": slope}
@@ -268,21 +253,21 @@ def gap_dependent_extension(search: Search, high: float = 0.5) -> Result:
     """The question left open after Theorem 3.3: a gap in p is not enough, a gap in eta is."""
     sizes = search.pick((2, 10, 100, 400), (2, 3, 10, 30, 100, 200, 400))
     far = 100_000
-    gains = [bounds.two_point_advantage(0.0, high, 0.5, k)[2] for k in sizes]
+    gains = [two_point_advantage(0.0, high, 0.5, k)[2] for k in sizes]
     below = [gain * 2 * (k + 1) for gain, k in zip(gains, sizes, strict=True)]
     for beta, weight in product((0.05, 0.2, 0.4, 0.45), (0.05, 0.5, 1.0)):
         for low, top in ((0.5 - beta, 0.5 + beta), (0.0, 0.5 - beta), (0.0, 0.5 + beta)):
             mu = (1 - weight) * low * (1 - low) + weight * top * (1 - top)
             for k in search.pick((2, 50), (2, 3, 10, 50, 200)):
-                gain = bounds.two_point_advantage(low, top, weight, k)[2]
+                gain = two_point_advantage(low, top, weight, k)[2]
                 bound = np.exp(-3.84 * mu * beta**2 * (k - 1))
                 confirm(gain <= bound, "EAdv <= exp(-3.84 mu beta^2 (k-1))")
     for beta, k in product((0.1, 0.4), (10, 100, search.pick(400, 1000))):
-        rare = bounds.two_point_advantage(0.0, 0.5 - beta, 1 / k, k)[2]
+        rare = two_point_advantage(0.0, 0.5 - beta, 1 / k, k)[2]
         confirm(rare >= (0.5 - beta) / (e * k), "a rare uncertain label keeps EAdv of order 1/k")
     if min(below) < 1:
         return True, {"gains": gains}
-    limit = 0.5 * half_or_nothing(0.5, far) * far**0.5
+    limit = 0.5 * closed_forms.half_or_nothing(0.5, far) * far**0.5
     return False, {"limit": limit, "far": far, "high": high, "sizes": sizes}
 
 
@@ -290,7 +275,7 @@ def gap_dependent_extension(search: Search, high: float = 0.5) -> Result:
 def individual_bound(search: Search, constant: float = 1.0, mu_power: float = 1.5) -> Result:
     """Theorem 3.4: implied, without logarithms, by IEAdv <= 0.93765 mu_i / sqrt((k-1) mu)."""
     worst, sharp, used = 0.0, 0.0, 0
-    for case in all_cases(search):
+    for case in closed_forms.all_cases(search):
         k, mu, mu_i = case.bag_size, case.mu, case.eta * (1 - case.eta)
         if not mu_i > 0 or k < 2 / mu * np.log(1 / mu):
             continue
@@ -323,14 +308,8 @@ def smaller_mu_smaller_advantage(search: Search, spread: bool = True) -> Result:
         confirm(rising == sorted(rising), "for constant eta EAdv increases with p on [0, 1/2]")
     larger = all(a > b for a, b in zip(skewed_gains, constant_gains, strict=True))
     gains = {"skewed_gain": skewed_gains[0], "constant_gain": constant_gains[0]}
-    return not larger, {
-        "p": p,
-        "mu": mu,
-        "p_flat": p_flat,
-        "mu_flat": mu_flat,
-        **gains,
-        "largest": sizes[-1],
-    }
+    moments = {"p": p, "mu": mu, "p_flat": p_flat, "mu_flat": mu_flat}
+    return not larger, {**moments, **gains, "largest": sizes[-1]}
 
 
 @check("S3-cond", {"constant": 0.75})
@@ -347,7 +326,8 @@ def conditional_bound(search: Search, constant: float = 1.0) -> Result:
         rest = mu.sum(axis=1, keepdims=True) - mu
         with np.errstate(divide="ignore"):
             form = np.divide(mu, np.sqrt(rest), out=np.zeros_like(mu), where=mu > 0).mean(axis=1)
-        gain = np.mean([bag_advantage(np.roll(eta, -i, axis=1)) for i in range(k)], axis=0)
+        rolled = [np.roll(eta, -i, axis=1) for i in range(k)]
+        gain = np.mean([closed_forms.bag_advantage(bags) for bags in rolled], axis=0)
         ratio = (gain - 1e-12) / (constant * np.maximum(form, 1e-300))
         if ratio.max() > worst:
             worst, at = float(ratio.max()), k
@@ -480,7 +460,7 @@ def likelihood_ratio_identity(search: Search, other: int = 0) -> Result:
             fixed = [[*eta[:other], Fraction(y), *eta[other + 1 :]] for y in (0, 1)]
             marginal = [exact.joint(bag, channel, other) for bag in fixed]
             for z, shift in exact.shift_in_odds(eta, channel, 0).items():
-                if shift is None:
+                if shift in (0, inf):
                     continue
                 tried += 1
                 ratio = sum(marginal[1][z]) / sum(marginal[0][z])
@@ -489,26 +469,17 @@ def likelihood_ratio_identity(search: Search, other: int = 0) -> Result:
     return True, {"tried": tried}
 
 
+EQUAL_BAGS: Sequence[exact.Bag] = ((Fraction(0), Fraction(1)), (HALF,), (Fraction(1, 25),) * 8)
+
+
 @check("D3.6-small", {"bags": ((HALF,) * 8, (Fraction(2, 5),) * 10)})
-def probability_of_equal_labels(
-    search: Search,
-    bags: tuple[tuple[Fraction, ...], ...] = (
-        (Fraction(0), Fraction(1)),
-        (HALF,),
-        (Fraction(1, 25),) * 8,
-    ),
-) -> Result:
+def equal_labels(search: Search, bags: Sequence[exact.Bag] = EQUAL_BAGS) -> Result:
     """'Always' fails for known labels of both kinds; 'small' fails for small or skewed bags."""
-
-    def equal_labels(eta: exact.Bag) -> Fraction:
-        pmf = exact.poisson_binomial(eta)
-        return pmf[0] + pmf[-1]
-
     rng = np.random.default_rng(415)
     for _ in range(search.pick(20, 200)):
         eta = exact.random_bag(int(rng.integers(1, 9)), rng)
-        confirm(equal_labels(eta) > 0, "priors inside (0, 1) give a positive probability")
-    probabilities = [equal_labels(eta) for eta in bags]
+        confirm(exact.equal_labels(eta) > 0, "priors inside (0, 1) give a positive probability")
+    probabilities = [exact.equal_labels(eta) for eta in bags]
     truth = all(0 < probability <= Fraction(1, 20) for probability in probabilities)
     return truth, {"probabilities": probabilities, "skewed": probabilities[-1]}
 
@@ -522,7 +493,7 @@ def ceiling_at_epsilon(search: Search, scale: Fraction = Fraction(1)) -> Result:
         eta = exact.random_bag(size, rng)
         for i in range(size):
             shifts = exact.shift_in_odds(eta, channel, i).values()
-            widest = max(max(s, 1 / s) for s in shifts if s is not None)
+            widest = max(max(s, 1 / s) for s in shifts)
             closest, tried = max(closest, widest / odds), tried + 1
             if widest > scale * odds:
                 return False, {"widest": widest, "scale": scale, "ceiling": scale * odds}
@@ -541,10 +512,10 @@ def equal_labels_reveal(search: Search, noise: Fraction = Fraction(0)) -> Result
         eta = exact.random_bag(k, rng)
         channel = exact.geometric_proportions(k, noise) if noise else exact.label_proportions
         for i in range(k):
-            shifts = exact.multiplicative_advantage(eta, channel, i)
-            if (shifts[Fraction(0)], shifts[Fraction(1)]) != (-inf, inf):
+            shifts = exact.shift_in_odds(eta, channel, i)
+            if (shifts[0], shifts[1]) != (0, inf):  # I is minus or plus infinity
                 return False, {"shifts": shifts}
-            confirm(k == 1 or abs(shifts[Fraction(1, k)]) < inf, "a mixed bag leaves I finite")
+            confirm(k == 1 or 0 < shifts[Fraction(1, k)] < inf, "a mixed bag leaves I finite")
     return True, {}
 
 
@@ -576,8 +547,8 @@ def tail_of_multiplicative(search: Search, largest_delta: float = 1.0) -> Result
     confirm(worst <= 1, "c1 = 64, c2 = 4.34 work for delta <= 1/2")
     wider = worst_failure(search, 32, 3.07, [(d, log(2 / d)) for d in (*deltas, 0.9, 0.999, 1.0)])
     confirm(wider <= 1, "c1 = 32, c2 = 3.07 work with ln(2/delta) for delta <= 1")
-    alone = exact.multiplicative_advantage([HALF], exact.label_proportions, 0)
-    confirm(all(abs(shift) == inf for shift in alone.values()), "a bag of one has |I| infinite")
+    alone = exact.shift_in_odds([HALF], exact.label_proportions, 0).values()
+    confirm(all(shift in (0, inf) for shift in alone), "a bag of one has |I| infinite")
     deltas_near_one = [exp(-1 / (4 * c1)) for c1 in (1.0, 32.0, 1e3, 1e6, 1e9)]
     refuted = [delta for delta in deltas_near_one if delta <= largest_delta and delta < 1]
     return not refuted, {"worst": worst}
@@ -607,9 +578,8 @@ def rates_of_the_bayes_test(search: Search, weighted: bool = False) -> Result:
     for (positive, negative), prior in product(tables, (Fraction(1, 5), Fraction(2, 5), HALF)):
         pairs = list(zip(positive, negative, strict=True))
         guessed = [(a, b) for a, b in pairs if prior * a > (1 - prior) * b]
-        true_rate = sum((a for a, _ in guessed), Fraction(0))
-        false_rate = sum((b for _, b in guessed), Fraction(0))
-        advantage = prior - sum((min(prior * a, (1 - prior) * b) for a, b in pairs), Fraction(0))
+        true_rate, false_rate = total(a for a, _ in guessed), total(b for _, b in guessed)
+        advantage = prior - total(min(prior * a, (1 - prior) * b) for a, b in pairs)
         ceiling = max(a / b for a, b in pairs)
         confirm(true_rate <= ceiling * false_rate, "TPR <= exp(max I) FPR")
         balance = prior * true_rate - (1 - prior) * false_rate
