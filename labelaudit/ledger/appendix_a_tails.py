@@ -105,8 +105,8 @@ def translated_poisson_definition(search: Search, sign: int = 1) -> Result:
         shift, rate = translate(mean, variance)
         confirm(shift + rate == mean, "TP has mean mu when the sign is minus")
         confirm(0 <= rate - variance < 1, "the variance of TP exceeds sigma^2 by less than one")
-    mean = sum(translate(Fraction(2), Fraction(1), sign))
-    return mean == 2, {"mean": mean, "cases": len(pairs)}
+    shift, rate = translate(Fraction(2), Fraction(1), sign)
+    return shift + rate == 2, {"mean": shift + rate, "cases": len(pairs)}
 
 
 @check("LA.12", {"sign": 1}, {"offset": 0.0})

@@ -9,23 +9,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-LETTERS = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "Gamma": "Γ",
-    "delta": "δ",
-    "epsilon": "ε",
-    "eps": "ε",
-    "eta": "η",
-    "theta": "θ",
-    "Theta": "Θ",
-    "mu": "μ",
-    "pi": "π",
-    "sigma": "σ",
-    "Sigma": "Σ",
-    "Omega": "Ω",
-}
+NAMES = "alpha beta gamma Gamma delta epsilon eps eta theta Theta mu pi sigma Sigma Omega"
+LETTERS = dict(zip(NAMES.split(), "αβγΓδεεηθΘμπσΣΩ", strict=True))
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "-+": "∓", "O~": "Õ"}
 
 _LETTER = re.compile(rf"(?:(?<![A-Za-z])|(?<=/d))(?:{'|'.join(LETTERS)})(?![A-Za-z])")
