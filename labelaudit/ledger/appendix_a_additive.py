@@ -28,15 +28,6 @@ def first_label(labels: exact.Labels) -> dict[Any, Fraction]:
     return {labels[0]: Fraction(1)}
 
 
-def threshold_gain(
-    eta: exact.Bag, channel: exact.Channel, index: int, threshold: Fraction
-) -> Fraction:
-    """What the attacker gains who guesses 1 when the posterior is at least `threshold`."""
-    pairs = exact.joint(eta, channel, index).values()
-    success = total(pair[pair[1] >= threshold * sum(pair)] for pair in pairs)
-    return success - max(eta[index], 1 - eta[index])
-
-
 @check("LA.1", {"threshold": Fraction(2, 3)})
 def optimal_attacker(search: Search, threshold: Fraction = HALF) -> Result:
     """Lemma A.1: try every map from releases to guesses against the formula and the threshold."""
@@ -51,22 +42,20 @@ def optimal_attacker(search: Search, threshold: Fraction = HALF) -> Result:
         for channel, index in product(channels, range(len(eta))):
             best = exact.best_deterministic_gain(eta, channel, index)
             formula = exact.additive_advantage(eta, channel, index)
-            agree.append(best == formula == threshold_gain(eta, channel, index, threshold))
+            pairs = exact.joint(eta, channel, index).values()
+            success = total(pair[pair[1] >= threshold * sum(pair)] for pair in pairs)
+            agree.append(best == formula == success - max(eta[index], 1 - eta[index]))
     return all(agree), {"cases": len(agree), "size": len(eta)}
 
 
 def best_joint_success(eta: exact.Bag, channel: exact.Channel) -> Fraction:
     """The largest expected fraction of right guesses over all maps from releases to labellings."""
-    tables = [exact.joint(eta, channel, i) for i in range(len(eta))]
-    guesses = product(product((0, 1), repeat=len(eta)), repeat=len(tables[0]))
-    return max(
-        total(
-            table[z][guess[i]]
-            for z, guess in zip(tables[0], answers, strict=True)
-            for i, table in enumerate(tables)
-        )
-        for answers in guesses
-    ) / len(eta)
+    tables, best = [exact.joint(eta, channel, i) for i in range(len(eta))], Fraction(0)
+    for answers in product(product((0, 1), repeat=len(eta)), repeat=len(tables[0])):
+        guesses = dict(zip(tables[0], answers, strict=True))
+        right = (table[z][guesses[z][i]] for i, table in enumerate(tables) for z in guesses)
+        best = max(best, total(right) / len(eta))
+    return best
 
 
 @check("e-advf1f2", {"mechanism": first_label})
@@ -110,16 +99,12 @@ def lipschitz(search: Search, constant: Fraction = Fraction(1)) -> Result:
     return slack.value >= 0, {"slack": slack, "steps": steps}
 
 
-def log_mean_deviation(p: Any, k: int) -> Any:
-    """log E|alpha - p| by De Moivre: E|Z - kp| = 2 v C(k, v) p^v (1-p)^(k-v+1), v = [kp] + 1."""
-    v = np.floor(k * p) + 1
-    log_masses = closed_forms.log_binomial(k, v) + v * np.log(p) + (k - v + 1) * np.log1p(-p)
-    return np.log(2 * v / k) + log_masses
-
-
 @check("T3.2-chain", {"constant": 0.99})
 def absolute_deviation(search: Search, constant: float = 1.0) -> Result:
-    """Proof of Theorem 3.2: first (e:mindiff), then Jensen."""
+    """Proof of Theorem 3.2: first (e:mindiff), then Jensen.
+
+    De Moivre: E|Z - kp| = 2 v C(k, v) p^v (1-p)^(k-v+1) with v = [kp] + 1.
+    """
     slack = Smallest()
     for k, j in product(range(1, search.pick(9, 31)), range(1, 20)):
         p = Fraction(j, 20)
@@ -131,7 +116,9 @@ def absolute_deviation(search: Search, constant: float = 1.0) -> Result:
         slack.see([first, square - deviation**2], steps)
     grid = np.concatenate([np.geomspace(1e-4, 0.5, 200), [0.3, 0.45, 0.499]])
     for k in search.pick((100, 10_000), (50, 100, 1000, 10_000, 100_000, 1_000_000)):
-        deviation = np.exp(log_mean_deviation(grid, k))
+        v = np.floor(k * grid) + 1
+        log_powers = v * np.log(grid) + (k - v + 1) * np.log1p(-grid)
+        deviation = 2 * v / k * np.exp(closed_forms.log_binomial(k, v) + log_powers)
         first = 1 - np.exp(closed_forms.log_independent_advantage(grid, k)) / deviation
         second = constant * np.sqrt(grid * (1 - grid) / k) / deviation - 1
         slack.see(np.minimum(first, second) + 1e-9, [f"k = {k}, p = {p:.4g}" for p in grid])
@@ -295,10 +282,8 @@ def main_bound(search: Search, second: int = 4, third: Fraction = Fraction(1)) -
     for i, j in product(range(1, search.pick(11, 51)), repeat=2):
         root_mu, root_k = Fraction(i, 100), Fraction(j)
         mu, k = root_mu**2, root_k**2
-        gaps = [
-            root_mu / (second * root_k**3) - mu**2 / (8 * root_mu**3 * root_k**3),
-            mu / (third * k**2) - mu**2 / (mu * k**2),
-        ]
+        gap = root_mu / (second * root_k**3) - mu**2 / (8 * root_mu**3 * root_k**3)
+        gaps = [gap, mu / (third * k**2) - mu**2 / (mu * k**2)]
         slack.see(gaps, [f"k = {k}, mu = {mu}, {n} term" for n in ("second", "third")])
     return slack.value >= 0, {"slack": slack, "i": i}
 
@@ -328,11 +313,6 @@ def largest_first_term(search: Search, numerator: int = 1, constant: float = 1.0
     return slack.value >= 0, {"slack": slack}
 
 
-def same_labels(eta: exact.Bag) -> Fraction:
-    """The probability that two labellings of the bag agree."""
-    return prod((prior**2 + (1 - prior) ** 2 for prior in eta), start=Fraction(1))
-
-
 @check("LA.2-triv", {"per_example": 1})
 def trivial_bound(search: Search, per_example: int = 0) -> Result:
     """Proof of Lemma A.2: the display drops the power k of the factor that the next line bounds.
@@ -341,7 +321,7 @@ def trivial_bound(search: Search, per_example: int = 0) -> Result:
     """
     sizes, different = range(1, search.pick(5, 8)), []
     for distribution, k in product(exact.SMALL_CASES.values(), sizes):
-        agree = exact.mean_of(distribution, k, same_labels)
+        agree = exact.mean_of(distribution, k, lambda eta: prod(p**2 + (1 - p) ** 2 for p in eta))
         confirm(0 <= agree <= 1, "the factor is at most 1")
         mu = exact.mean_and_mu(distribution)[1]
         if agree != (1 - 2 * mu) ** (1 + per_example * (k - 1)):
@@ -544,12 +524,6 @@ def upper_end(search: Search, cap: int = 1) -> Result:
     return low <= high, {"k": k, "low": low, "high": high}
 
 
-def bernstein_reach(k: Any, variance: Any) -> Any:
-    """The half width at which Bernstein's inequality gives two tails of 1/(2k) together."""
-    logarithm = np.log(4 * k)
-    return logarithm / 3 + np.sqrt(logarithm**2 / 9 + 2 * k * variance * logarithm)
-
-
 def two_tails(k: int, p: Any, reach: Any) -> Any:
     """P(|Bin(k, p) - kp| > reach)."""
     low, high = np.ceil(k * p - reach) - 1, np.floor(k * p + reach)
@@ -561,8 +535,10 @@ def bernstein_tail(search: Search, scale: float = 1.0) -> Result:
     """Proof of Lemma A.3: the printed c_k is shorter than Bernstein's inequality needs."""
     grid, ratio = np.linspace(0.001, 0.5, 500), {}
     for k in (*range(1, 40), 100, 1000, *search.pick((10_000,), (10_000, 100_000, 1_000_000))):
-        variance = grid * (1 - grid)
-        corrected = 2 * k * two_tails(k, grid, bernstein_reach(k, variance))
+        variance, logarithm = grid * (1 - grid), np.log(4 * k)
+        # the half width at which Bernstein's inequality gives two tails of 1/(2k) together
+        reach = logarithm / 3 + np.sqrt(logarithm**2 / 9 + 2 * k * variance * logarithm)
+        corrected = 2 * k * two_tails(k, grid, reach)
         confirm(corrected.max() <= 1, "the corrected c_k leaves at most 1/(2k)")
         reach = scale * np.sqrt(k) * c_k(k, variance)
         ratio[k] = float((2 * k * two_tails(k, grid, reach)).max())

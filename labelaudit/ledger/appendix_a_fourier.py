@@ -128,14 +128,6 @@ def squares_as_cosines(search: Search, factor: int = 1) -> Result:
     return worst < 1e-12, {"sure": sure, "distributions": len(exact.SMALL_CASES), "k": k}
 
 
-def counts_by_labelling(eta: tuple[Fraction, ...]) -> list[Fraction]:
-    """The distribution of the count as a sum over labellings, a twin of the product form."""
-    pmf = [Fraction(0)] * (len(eta) + 1)
-    for labels, probability in exact.labellings(eta):
-        pmf[sum(labels)] += probability
-    return pmf
-
-
 def times_linear(polynomial: list[Fraction], constant: Any, slope: Any) -> list[Fraction]:
     """The coefficients of (constant + slope w) times a polynomial in w."""
     up, down = [*polynomial, Fraction(0)], [Fraction(0), *polynomial]
@@ -147,10 +139,12 @@ def transform_of_differences(search: Search, sign: int = -1) -> Result:
     """Lemma A.5 as an identity of polynomials in w = e^{it}, coefficient by coefficient."""
     agree = []
     for eta in exact.small_bags(search.pick(4, 6)):
-        right = [Fraction(1)]
+        right, pmf = [Fraction(1)], [Fraction(0)] * (len(eta) + 1)
         for prior in eta:
             right = times_linear(right, 1 - prior, prior)
-        agree.append(exact.differences(counts_by_labelling(eta)) == times_linear(right, 1, sign))
+        for labels, probability in exact.labellings(eta):
+            pmf[sum(labels)] += probability
+        agree.append(exact.differences(pmf) == times_linear(right, 1, sign))
     return all(agree), {"cases": len(agree), "k": len(eta)}
 
 
@@ -171,8 +165,9 @@ def cosine_sum(search: Search, largest: float = 1.0) -> Result:
     for k in sizes:
         b = weights(largest, 60 if k >= 1000 else 400)
         gap = 1 - cosine_terms(k, b).sum(axis=1) / (k + 2) / squares_bound(k, b / 2)
-        slack.see(gap, [f"k = {k}, b = {value:.4g}" for value in b])
-        corrected.see(gap[b <= TWO_THIRDS], [f"k = {k}, b = {v:.4g}" for v in b[b <= TWO_THIRDS]])
+        cases = [f"k = {k}, b = {value:.4g}" for value in b]
+        slack.see(gap, cases)
+        corrected.see(gap[b <= TWO_THIRDS], cases)  # b increases
     confirm(corrected.value > 0, "true for b <= 2/3")
     if slack.value >= 0:
         return True, {"slack": slack}
@@ -198,8 +193,7 @@ def middle_of_the_sum(search: Search, largest: float = 1.0) -> Result:
         cases = [f"k = {k}, b = {value:.4g}" for value in b]
         whole, block = (k + 2) * (1 - b) ** k, cosine_terms(k, b)[:, middle_block(k)].sum(axis=1)
         slack.see(whole - block + 1e-12 * whole, cases)
-        used = np.flatnonzero(b <= TWO_THIRDS)
-        corrected.see(1 - block[used] / whole[used], [cases[i] for i in used])
+        corrected.see((1 - block / whole)[b <= TWO_THIRDS], cases)  # b increases
     confirm(corrected.value > -1e-12, "true for b <= 2/3")
     if slack.value >= 0:
         return True, {"corrected": corrected}
@@ -246,10 +240,9 @@ def constants_of_the_sum(search: Search, inner: int = 4) -> Result:
     return slack.value >= 0, {"slack": slack, "k": k}
 
 
-def bump_sum(m: int, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
-    """sum_{u <= m/4} f(u/m)/m with f(x) = x^2 e^{-alpha x^2}, for each alpha."""
-    x = np.arange(m // 4 + 1) / m
-    return np.asarray((x**2 * np.exp(-alpha[:, None] * x**2)).sum(axis=1) / m)
+def bump(x: Any, alpha: Any) -> Any:
+    """f(x) = x^2 e^{-alpha x^2}."""
+    return x**2 * np.exp(-alpha * x**2)
 
 
 @check("PA.7", {"constant": 0.9})
@@ -258,11 +251,12 @@ def riemann_sum(search: Search, constant: float = 1.0) -> Result:
     alpha = np.geomspace(1e-3, 1e9, search.pick(200, 1500))
     slack, alone = Smallest(), Smallest()
     for m in (*range(1, search.pick(60, 400)), 1000, *search.pick((), (10_000,))):
-        total, main = bump_sum(m, alpha), np.sqrt(np.pi) / (4 * alpha**1.5)
+        sums = bump(np.arange(m // 4 + 1) / m, alpha[:, None]).sum(axis=1) / m
+        main = np.sqrt(np.pi) / (4 * alpha**1.5)
         bound = constant * main + 1 / (e * alpha * m)
         cases = [f"m = {m}, alpha = {value:.4g}" for value in alpha]
-        slack.see(1 - total / bound, cases)
-        alone.see(1 - total / main, cases)
+        slack.see(1 - sums / bound, cases)
+        alone.see(1 - sums / main, cases)
     confirm(alone.value > -1e-12, "the first term alone is enough on this grid")
     return slack.value >= 0, {"slack": slack, "m": m}
 
@@ -277,7 +271,7 @@ def confirm_cells(m: int, alpha: float) -> None:
     """The corrected argument of Proposition A.7, cell by cell."""
     u = np.arange(m // 4 + 1)
     peak = int(m / np.sqrt(alpha))
-    height = (u / m) ** 2 * np.exp(-alpha * (u / m) ** 2) / m
+    height = bump(u / m, alpha) / m
     right, left = (bump_integral(alpha, v / m, (v + 1) / m) for v in (u, u - 1))
     below, above = u < peak, u > peak + 1
     confirm((height[below] <= right[below] + 1e-15).all(), "cells before the peak")
@@ -293,8 +287,7 @@ def split_at_the_peak(search: Search, scaled: bool = False, overshoot: int = 0) 
     slack = Smallest()
     for m, alpha in product(range(4, search.pick(40, 200), 4), (1.0, 4.0, 16.0, 50.0, 400.0, 5e4)):
         start = int(np.ceil((m if scaled else 1) / np.sqrt(alpha)))
-        x = np.arange(start, m // 4 + 1) / m
-        upper = (x**2 * np.exp(-alpha * x**2)).sum() / m
+        upper = bump(np.arange(start, m // 4 + 1) / m, alpha).sum() / m
         low, high = (start - 1) / m, 0.25 if scaled else 0.25 - 1 / m
         bound = bump_integral(alpha, low, max(low, high)) + overshoot / (e * alpha * m)
         slack.see([bound - upper + 1e-15], [f"m = {m}, alpha = {alpha:.4g}"])

@@ -43,7 +43,8 @@ def typeset(text: str) -> str:
         if body is None:
             continue
         kind = "sup" if match[1] == "^" else "sub"
-        parts += [_plain(text[done : match.start()]), f"<{kind}>{_raised(body)}</{kind}>"]
+        raised = re.sub("^-", "−", typeset(body))
+        parts += [_plain(text[done : match.start()]), f"<{kind}>{raised}</{kind}>"]
         done = end
     return "".join([*parts, _plain(text[done:])])
 
@@ -60,10 +61,6 @@ def _body(text: str, match: re.Match[str]) -> tuple[str | None, int]:
         if depth == 0:
             return text[match.end() + 1 : at], at + 1
     return None, match.end()
-
-
-def _raised(body: str) -> str:
-    return re.sub("^-", "−", typeset(body))
 
 
 def _plain(text: str) -> str:
