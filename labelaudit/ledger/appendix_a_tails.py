@@ -138,16 +138,14 @@ def two_translated(search: Search, offset: float = 1.0) -> Result:
         if rng.random() < 0.3:
             variances[1] = variances[0] + rng.normal(0, 1e-3)
         means = variances + rng.integers(0, 9) + rng.normal(0, 1, 2) * rng.choice([1e-3, 1, 9])
-        (shift1, rate1), (shift2, rate2) = sorted(
-            translate(mean, variance) for mean, variance in zip(means, variances, strict=True)
-        )
-        if shift1 != translate(means[0], variances[0])[0]:
-            means, variances = means[::-1], variances[::-1]
+        pairs = sorted(zip(means, variances, strict=True), key=lambda pair: translate(*pair)[0])
+        (mean1, variance1), (mean2, variance2) = pairs
+        (shift1, rate1), (shift2, rate2) = (translate(*pair) for pair in pairs)
         top = max(shift1 + rate1, shift2 + rate2) + 12 * sqrt(max(rate1, rate2)) + 30
         support = np.arange(shift1, int(top))
         first, second = stats.poisson.pmf(support - [[shift1], [shift2]], [[rate1], [rate2]])
-        change = abs(variances[0] - variances[1]) + offset
-        bound = abs(means[0] - means[1]) / sqrt(variances[0]) + change / variances[0]
+        change = abs(variance1 - variance2) + offset
+        bound = abs(mean1 - mean2) / sqrt(variance1) + change / variance1
         worst = max(worst, abs(first - second).sum() / 2 / bound)
     return worst <= 1, {"worst": worst, "tried": tried}
 
@@ -236,18 +234,17 @@ def high_probability_definition(search: Search, subtract_uninformed: bool = True
         [(Fraction(1, 10), Fraction(1, 4)), (Fraction(9, 10), Fraction(3, 4))],
     ]
     agree = []
-    for distribution in distributions:
-        for size in range(1, search.pick(4, 6)):
-            mass: dict[Fraction, Fraction] = defaultdict(Fraction)
-            for eta, weight in exact.bags(distribution, size):
-                prior = 0 if subtract_uninformed else total(max(a, 1 - a) for a in eta) / size
-                mass[exact_gap(eta) + prior] += weight
-            confirm(all(0 <= value <= 1 for value in mass), "the gap lies in [0, 1]")
-            area = Fraction(0)  # under theta -> P(gap > theta), a step function
-            for low, high in zip([Fraction(0), *sorted(mass)], sorted(mass), strict=False):
-                area += (high - low) * sum(mass[value] for value in mass if value > low)
-            expected = exact.expected_advantage(distribution, exact.label_proportions, size)
-            agree.append(area == expected)
+    for distribution, size in product(distributions, range(1, search.pick(4, 6))):
+        mass: dict[Fraction, Fraction] = defaultdict(Fraction)
+        for eta, weight in exact.bags(distribution, size):
+            prior = 0 if subtract_uninformed else total(max(a, 1 - a) for a in eta) / size
+            mass[exact_gap(eta) + prior] += weight
+        confirm(all(0 <= value <= 1 for value in mass), "the gap lies in [0, 1]")
+        area = Fraction(0)  # under theta -> P(gap > theta), a step function
+        for low, high in pairwise(sorted({Fraction(0), *mass})):
+            area += (high - low) * sum(mass[value] for value in mass if value > low)
+        expected = exact.expected_advantage(distribution, exact.label_proportions, size)
+        agree.append(area == expected)
     return all(agree), {"tried": len(agree)}
 
 
@@ -343,9 +340,11 @@ def float_moves(pmf: NDArray) -> NDArray:
     return np.asarray(abs(np.diff(pmf, prepend=0.0, append=0.0)))
 
 
-def moves_of_rest(eta: tuple[Fraction, ...]) -> list[Fraction]:
-    """|P(Sigma1 = s) - P(Sigma1 = s - 1)| for s = 0..k, exactly."""
-    return [abs(move) for move in exact.differences(exact.poisson_binomial(eta[1:]))]
+def expected_move(eta: exact.Bag) -> Fraction:
+    """The sum of |P(Sigma1 = s) - P(Sigma1 = s - 1)| over the counts that the bag can have."""
+    moves = exact.differences(exact.poisson_binomial(eta[1:]))
+    pairs = zip(moves, exact.poisson_binomial(eta), strict=True)
+    return total(abs(move) for move, mass in pairs if mass)
 
 
 @check("LA.10", {"constant": 0.7})
@@ -371,17 +370,14 @@ def neighbouring_counts(search: Search, constant: float = 9.0) -> Result:
 @check("LA.10-eq2", {"first": HALF})
 def second_equality(search: Search, first: Fraction = Fraction(0)) -> Result:
     """When the first label is certain, the sum also has counts that the bag cannot have."""
-
-    def both(eta: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
-        moves = moves_of_rest(eta)
-        pairs = zip(moves, exact.poisson_binomial(eta), strict=True)
-        return total(move for move, mass in pairs if mass), total(moves)
-
     for j, rest in product(range(7), OTHERS[: search.pick(1, 4)]):
-        mean, whole = both((Fraction(j, 6), *rest))
+        mean, whole = (
+            expected_move((Fraction(j, 6), *rest)),
+            exact.spread(exact.poisson_binomial(rest)),
+        )
         confirm(mean <= whole, "the expectation is at most the sum")
         confirm(mean == whole or j in (0, 6), "they agree when 0 < eta_1 < 1")
-    mean, whole = both((first, *FAIR))
+    mean, whole = expected_move((first, *FAIR)), exact.spread(exact.poisson_binomial(FAIR))
     return mean == whole, {"first": first, "mean": mean, "total": whole}
 
 
@@ -460,13 +456,10 @@ def over_approximation(search: Search, constant: float = 3.0) -> Result:
 def final_display(search: Search, first: Fraction = Fraction(1)) -> Result:
     """The last display bounds (1 - eta_1) times the quantity of the lemma."""
 
-    def sides(eta: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
-        pmf, rest = exact.poisson_binomial(eta), [Fraction(0), *exact.poisson_binomial(eta[1:])]
-        shown = wanted = Fraction(0)
-        for mass, before, move in zip(pmf, rest, moves_of_rest(eta), strict=True):
-            if mass:
-                shown, wanted = shown + abs(mass - before), wanted + move
-        return shown, wanted
+    def sides(eta: exact.Bag) -> tuple[Fraction, Fraction]:
+        rest = [Fraction(0), *exact.poisson_binomial(eta[1:])]
+        pairs = zip(exact.poisson_binomial(eta), rest, strict=True)
+        return total(abs(mass - before) for mass, before in pairs if mass), expected_move(eta)
 
     for j, rest in product(range(9), OTHERS[: search.pick(1, 4)]):
         shown, wanted = sides((Fraction(j, 8), *rest))

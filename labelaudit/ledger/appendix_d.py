@@ -74,17 +74,12 @@ def square_terms(size: int, name: str, divide: bool = True) -> tuple[Fraction, .
     return tuple(totals)
 
 
-def sizes(search: Search) -> range:
-    """The bag sizes of the exact model."""
-    return range(1, search.pick(4, 7))
-
-
 @check("TD.1", {"divide": False})
 def optimal_predictor(search: Search, divide: bool = True) -> Result:
     """The excess of squared error is Var(h-h*)/k + (E(h-h*))^2, zero only for h = h* a.s."""
     grid = [*(Fraction(j, 12) for j in range(1, 12)), *PRIOR.values()]
     least, entropy = Fraction(1), 1.0
-    for size in sizes(search)[:4]:
+    for size in range(1, search.pick(4, 5)):
         table = list(noisy_bags(size, divide, TRUE_THETA))
         for low, high in product(grid, repeat=2):
             if (low, high) == tuple(PRIOR.values()):
@@ -109,7 +104,7 @@ def unbiased_gradient(
 ) -> Result:
     """Given the bag and alpha, the gradient is affine in the noise, whose mean is zero."""
     agree = True
-    for size, slope, axis in product(sizes(search), slopes.values(), (0, 1)):
+    for size, slope, axis in product(range(1, search.pick(4, 7)), slopes.values(), (0, 1)):
         bias = total(
             mass * (slope(p, alpha + noise) - slope(p, alpha)) * x**axis
             for mass, x, p, alpha, noise in noisy_bags(size, divide)
@@ -126,7 +121,7 @@ def gradient_square(search: Search, divide: bool = True) -> Result:
     mean = grown.coeff(z, 1) * first + grown.coeff(z, 2) * second
     confirm(sympy.simplify(mean.subs(first, 0) - a**2 * second) == 0, "given the bag and alpha")
     agree = True
-    for size, name in product(sizes(search), SLOPES):
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
         noisy, clean, added, _ = square_terms(size, name, divide)
         agree &= noisy == clean + added
     return agree, {}
@@ -136,7 +131,7 @@ def gradient_square(search: Search, divide: bool = True) -> Result:
 def largest_variance(search: Search, choose: Callable[[list[Fraction]], Fraction] = max) -> Result:
     """Var(Z_alpha) = E[Z_alpha^2], as the noise has mean zero."""
     ratios = []
-    for size, name in product(sizes(search), SLOPES):
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
         variances = [exact.moments(size, HALF, count)[1] for count in range(size + 1)]
         *_, added, bare = square_terms(size, name)
         ratios.append(added / (choose(variances) * bare))
@@ -207,15 +202,6 @@ def less_noise(search: Search, clipped: bool = True) -> Result:
     return worst < 1, {"worst": worst, "scaled": scaled}
 
 
-def laplace_mean(function: Any, scale: float) -> Any:
-    """E f(Z) for Laplace noise Z, by quadrature on both half-lines."""
-
-    def both_sides(z: Any) -> Any:
-        return (function(z) + function(-z)) * mpmath.exp(-z / scale) / (2 * scale)
-
-    return mpmath.quad(both_sides, [0, scale, 10 * scale, mpmath.inf])
-
-
 @check("D-traj", {"predictor": "linear"})
 def expected_trajectory(search: Search, predictor: str = "logistic") -> Result:
     """The first step has the same mean; the second only if the gradient is affine in theta."""
@@ -233,8 +219,12 @@ def expected_trajectory(search: Search, predictor: str = "logistic") -> Result:
     def sigmoid(t: Any) -> Any:
         return 1 / (1 + mpmath.exp(-t))
 
+    def both_sides(z: Any) -> Any:  # the density of the noise z or -z times the prediction
+        predictions = sigmoid(step / 2 + step * z) + sigmoid(step / 2 - step * z)
+        return predictions * mpmath.exp(-z) / 2
+
     clean = second_iterate(sqrt(3) / (1 + sqrt(3)))  # sigmoid(ln(3)/2)
-    noisy = second_iterate(laplace_mean(lambda z: sigmoid(step / 2 + step * z), 1.0))
+    noisy = second_iterate(mpmath.quad(both_sides, [0, 1, 10, mpmath.inf]))  # Laplace noise
     # debiased RR at e^epsilon = 3 gives 3/2 or -1/2, so theta_1 is ln 3 (probability 3/4) or -ln 3
     response = second_iterate(Fraction(3, 4) * Fraction(3, 4) + Fraction(1, 4) * Fraction(1, 4))
     same = predictor == "linear" and linear
@@ -268,7 +258,7 @@ def affine_slopes(search: Search, power: int = 2) -> Result:
 @check("TD.1-mean", {"summed": True})
 def mean_of_proportion(search: Search, summed: bool = False) -> Result:
     """The mean proportion of a bag is the average of h* over it: the sum sign is missing."""
-    for size in sizes(search):
+    for size in range(1, search.pick(4, 7)):
         for features in product((0, 1), repeat=size):
             pmf = exact.poisson_binomial([PRIOR[x] for x in features])
             mean = total(Fraction(s, size) * mass for s, mass in enumerate(pmf))
@@ -288,7 +278,7 @@ def cross_term(search: Search, with_noise: bool = False) -> Result:
             for mass, x, p, alpha, noise in noisy_bags(size)
         )
 
-    for size, name in product(sizes(search), SLOPES):
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
         confirm(cross(size, name, True) == 0, "with the noise the cross term vanishes")
     shown = cross(1, "squared error", with_noise)
     return shown == 0, {"shown": shown}
@@ -309,7 +299,7 @@ def trace_of_covariance(search: Search, theta: Theta = OTHER_THETA) -> Result:
             centre += mean**2
         return norm, trace, centre
 
-    for size, name in product(sizes(search), SLOPES):
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
         norm, trace, centre = parts(size, name)
         confirm(norm == trace + centre, "E|X|^2 = tr Cov(X) + |E X|^2")
     norm, trace, centre = parts(1, "squared error")

@@ -96,8 +96,7 @@ def randomized_response(flip: Fraction) -> Channel:
     """Flip every label of the data set independently with probability `flip`."""
 
     def channel(labels: Labels) -> Mapping[Hashable, Fraction]:
-        priors = [1 - flip if label else flip for label in labels]
-        return {noisy: mass for noisy, mass in labellings(priors)}
+        return dict(labellings([1 - flip if label else flip for label in labels]))
 
     return channel
 
@@ -120,11 +119,7 @@ def geometric_count(size: int, ratio: Fraction) -> list[list[Fraction]]:
 def geometric_proportions(size: int, ratio: Fraction) -> Channel:
     """LLP+Geom on one bag, clipped to [0, 1]; `ratio` is e^-epsilon."""
     rows = geometric_count(size, ratio)
-
-    def channel(labels: Labels) -> Mapping[Hashable, Fraction]:
-        return {Fraction(z, size): mass for z, mass in enumerate(rows[sum(labels)])}
-
-    return channel
+    return lambda labels: {Fraction(z, size): m for z, m in enumerate(rows[sum(labels)])}
 
 
 def debiased(size: int, ratio: Fraction, divide: bool = True) -> list[Fraction]:
@@ -143,8 +138,7 @@ def moments(size: int, ratio: Fraction, count: int, divide: bool = True) -> tupl
 def noisy_counts(search: Search) -> Iterator[tuple[int, Fraction, int]]:
     """Bag size, e^-epsilon and true count, for the checks of geometric noise."""
     for size, ratio in product(range(1, search.pick(7, 13)), RATIOS):
-        for count in range(size + 1):
-            yield size, ratio, count
+        yield from ((size, ratio, count) for count in range(size + 1))
 
 
 def in_bags(channel: Channel, bag_size: int) -> Channel:

@@ -45,11 +45,11 @@ def determined_labels(search: Search, low: Fraction = Fraction(0)) -> Result:
     """Section 3: nothing can be learned about a label that is already known."""
     size = search.pick(3, 5)
     for k in range(1, size + 1):
-        for eta in product((low, Fraction(1)), repeat=k):
-            for name, channel in exact.three_mechanisms(k).items():
-                gain = max(exact.additive_advantage(eta, channel, i) for i in range(k))
-                if gain != 0:
-                    return False, {"name": name, "gain": gain, "eta": tuple(map(str, eta))}
+        bags = product((low, Fraction(1)), repeat=k)
+        for eta, (name, channel) in product(bags, exact.three_mechanisms(k).items()):
+            gain = max(exact.additive_advantage(eta, channel, i) for i in range(k))
+            if gain != 0:
+                return False, {"name": name, "gain": gain, "eta": tuple(map(str, eta))}
     return True, {"size": size}
 
 
@@ -58,10 +58,8 @@ def utility_ratios(search: Search, measure: str = "utility") -> Result:
     """Section 3 announces utility ratios; Definition 3.6 takes ratios of odds."""
     prior, flip = Fraction(1, 5), Fraction(1, 4)
     channel = exact.randomized_response(flip)
-    after = exact.posterior([prior], channel, 0)[(1,)]
-    odds = (after / (1 - after)) / (prior / (1 - prior))
-    before = 1 - prior
-    utility = (before + exact.additive_advantage([prior], channel, 0)) / before
+    odds = exact.shift_in_odds([prior], channel, 0)[(1,)]
+    utility = 1 + exact.additive_advantage([prior], channel, 0) / (1 - prior)
     confirm(odds == (1 - flip) / flip == 3, "posterior odds over prior odds equal e^epsilon")
     announced = utility if measure == "utility" else odds
     return announced == odds, {"utility": utility, "odds": odds}
@@ -74,18 +72,18 @@ def additive_definition(search: Search, uninformed: str = "best") -> Result:
     size = search.pick(2, 3)
     for k in range(1, size + 1):
         for name, channel in exact.three_mechanisms(k).items():
-            gains = []
-            for eta, weight in exact.bags(distribution, k):
-                best = exact.best_deterministic_gain(eta, channel, 0)
-                if uninformed == "always 1":
-                    best += max(eta[0], 1 - eta[0]) - eta[0]
-                if best != exact.additive_advantage(eta, channel, 0):
-                    return False, {"name": name, "k": k, "best": best}
-                gains.append((eta[0], weight, best))
             mean = Fraction(0)
-            for v, mass in distribution:
-                individual = total(w * gain for prior, w, gain in gains if prior == v) / mass
-                mean += mass * individual
+            for value, mass in distribution:
+                gains = []
+                for rest, weight in exact.bags(distribution, k - 1):
+                    eta = (value, *rest)
+                    best = exact.best_deterministic_gain(eta, channel, 0)
+                    if uninformed == "always 1":
+                        best += max(value, 1 - value) - value
+                    if best != exact.additive_advantage(eta, channel, 0):
+                        return False, {"name": name, "k": k, "best": best}
+                    gains.append(weight * best)
+                mean += mass * total(gains)  # IEAdv given the prior of the first example
             expected = exact.expected_advantage(distribution, channel, k)
             confirm(expected == mean, "EAdv = E[IEAdv(x_i)]")
     return True, {"size": size}
@@ -146,12 +144,10 @@ def means(search: Search) -> np.ndarray:
 def independent_equality(search: Search, extra: int = 0) -> Result:
     """Theorem 3.2, the equality: all labellings against the formula, in fractions."""
     size, steps = search.pick((6, 10), (8, 24))
-    grid = [Fraction(n, steps) for n in range(steps + 1)]
-    for k, p in product(range(1, size + 1), grid):
-        size_used = k + extra
-        formula = min(p, 1 - p)
-        for count, mass in enumerate(exact.binomial(size_used, p)):
-            formula -= mass * Fraction(min(count, size_used - count), size_used)
+    for k, n in product(range(1, size + 1), range(steps + 1)):
+        p, used = Fraction(n, steps), k + extra
+        pmf = enumerate(exact.binomial(used, p))
+        formula = min(p, 1 - p) - total(mass * Fraction(min(s, used - s), used) for s, mass in pmf)
         truth = exact.additive_advantage([p] * k, exact.label_proportions, 0)
         if truth != formula:
             return False, {"p": p, "k": k, "truth": truth, "formula": formula}
@@ -364,9 +360,7 @@ def certain_labels(search: Search, p: Fraction = Fraction(1)) -> Result:
 
 
 @check("T3.5", {"flip_scale": HALF}, {"indicator": False})
-def response_advantage(
-    search: Search, flip_scale: Fraction = Fraction(1), indicator: bool = True
-) -> Result:
+def response(search: Search, flip_scale: Fraction = Fraction(1), indicator: bool = True) -> Result:
     """Theorem 3.5, by trying all four maps from the noisy label to a guess."""
     steps = search.pick(40, 240)
     all_odds = [Fraction(1), *(Fraction(n, 4) for n in (5, 6, 8, 12, 40, 400)), Fraction(2**40)]
@@ -399,10 +393,10 @@ def worked_data_set(search: Search) -> Result:
     flip = 1 / (1 + e)
 
     def advantage(a: float, b: float) -> float:
-        density = stats.beta(a, b).pdf
-        return float(
-            integrate.quad(lambda x: (min(x, 1 - x) - flip) * density(x), flip, 1 - flip)[0]
-        )
+        def weighted(x: float) -> float:
+            return (min(x, 1 - x) - flip) * float(stats.beta.pdf(x, a, b))
+
+        return float(integrate.quad(weighted, flip, 1 - flip)[0])
 
     uniform, skewed = advantage(1, 1), advantage(2, 30)
     apart = min(abs(value - 0.00095) for value in (uniform, skewed)) > 5e-4
@@ -421,9 +415,7 @@ def multiplicative_definition(search: Search, prior_weight: int = 1) -> Result:
 
     rng = np.random.default_rng(394)
     for _ in range(search.pick(50, 500)):
-        prior = [Fraction(int(n)) for n in rng.integers(1, 9, 3)]
-        likelihood = [Fraction(int(n)) for n in rng.integers(1, 9, 3)]
-
+        prior, likelihood = ([Fraction(int(n)) for n in rng.integers(1, 9, 3)] for _ in range(2))
         if shift(0, 1, prior, [Fraction(1)] * 3) != 1 and prior[0] != prior[1]:
             return False, {"prior": prior}
         first, second = shift(0, 1, prior, likelihood), shift(1, 2, prior, likelihood)
@@ -436,15 +428,12 @@ def multiplicative_definition(search: Search, prior_weight: int = 1) -> Result:
 def theta_of_log_ratio(search: Search, lower: float = 1.0, upper: float = 2.0) -> Result:
     """The remark after Definition 3.6, with its constants 1 and 2."""
     count = search.pick(120, 400)
-    grid = np.unique(
-        np.concatenate([np.geomspace(1e-8, 0.4, count), 0.5 - np.geomspace(1e-4, 0.1, count)])
-    )
+    grid = np.unique([np.geomspace(1e-8, 0.4, count), 0.5 - np.geomspace(1e-4, 0.1, count)])
     prior, after = np.meshgrid(grid, grid)
     apart = prior != after
     ratio = np.log(after / prior)[apart]
     shift = (np.log(after / prior) + np.log1p(-prior) - np.log1p(-after))[apart]
-    quotient = shift / ratio
-    low, high = float(quotient.min()), float(quotient.max())
+    low, high = float((shift / ratio).min()), float((shift / ratio).max())
     truth = lower - 1e-9 <= low and high <= upper + 1e-9
     return truth, {"low": low, "high": high, "points": grid.size}
 
@@ -570,13 +559,10 @@ def union_over_bags(search: Search, scale: float = 1.0) -> Result:
 @check("S3.3-TPR", {"weighted": True})
 def rates_of_the_bayes_test(search: Search, weighted: bool = False) -> Result:
     """Section 3.3: the ratio half is right; the difference is weighted by the prior."""
-    tables: list[tuple[list[Fraction], list[Fraction]]] = [
-        ([Fraction(1, 4), Fraction(3, 4)], [Fraction(3, 4), Fraction(1, 4)]),
-        ([Fraction(1, 6), Fraction(1, 3), HALF], [HALF, Fraction(3, 8), Fraction(1, 8)]),
-    ]
-    gaps = []
-    for (positive, negative), prior in product(tables, (Fraction(1, 5), Fraction(2, 5), HALF)):
-        pairs = list(zip(positive, negative, strict=True))
+    quarters = [(Fraction(1, 4), Fraction(3, 4)), (Fraction(3, 4), Fraction(1, 4))]
+    three = [(Fraction(1, 6), HALF), (Fraction(1, 3), Fraction(3, 8)), (HALF, Fraction(1, 8))]
+    gaps = []  # each release has its probabilities for a positive and for a negative label
+    for pairs, prior in product((quarters, three), (Fraction(1, 5), Fraction(2, 5), HALF)):
         guessed = [(a, b) for a, b in pairs if prior * a > (1 - prior) * b]
         true_rate, false_rate = total(a for a, _ in guessed), total(b for _, b in guessed)
         advantage = prior - total(min(prior * a, (1 - prior) * b) for a, b in pairs)

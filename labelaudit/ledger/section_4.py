@@ -28,8 +28,7 @@ def unbiased_values(size: int, ratio: Fraction) -> list[Fraction] | None:
     """The only unbiased postprocessing of LLP+Geom, by solving for it; None if not unique."""
     import sympy
 
-    rows = exact.geometric_count(size, ratio)
-    matrix = sympy.Matrix([[sympy.Rational(v.numerator, v.denominator) for v in r] for r in rows])
+    matrix = sympy.Matrix(exact.geometric_count(size, ratio)).applyfunc(sympy.Rational)
     if matrix.det() == 0:
         return None
     solution = matrix.LUsolve(sympy.Matrix(range(size + 1)))
@@ -49,14 +48,11 @@ def optimal_postprocessing(search: Search, unbiased_only: bool = False) -> Resul
         rival = unbiased if unbiased_only else [Fraction(z, k) for z in range(k + 1)]
         ours, theirs = squared_errors(k, ratio, unbiased), squared_errors(k, ratio, rival)
         beaten += all(a > b for a, b in zip(ours, theirs, strict=True))
-    values = {
-        "clipped": [Fraction(0), Fraction(1)],
-        "debiased": exact.debiased(1, HALF),
-        "posterior_mean": [Fraction(1, 3), Fraction(2, 3)],
-    }
-    errors = {name: squared_errors(1, HALF, two)[0] for name, two in values.items()}
-    ordered = errors["posterior_mean"] < errors["clipped"] < errors["debiased"]
+    values = [Fraction(0), Fraction(1)], exact.debiased(1, HALF), [Fraction(1, 3), Fraction(2, 3)]
+    clipped, debiased, posterior_mean = (squared_errors(1, HALF, two)[0] for two in values)
+    ordered = posterior_mean < clipped < debiased
     confirm(ordered, "posterior mean < clipped < debiased at k = 1")
+    errors = {"clipped": clipped, "debiased": debiased, "posterior_mean": posterior_mean}
     return beaten < size * len(ratios), {"size": size, **errors}
 
 
@@ -123,9 +119,8 @@ def response_step(search: Search, bag_size: int = 1) -> Result:
         channel = exact.geometric_proportions(bag_size, 1 / odds)
         if bag_size == 1:
             response = exact.randomized_response(exact.flip_for(odds))
-            noisy = exact.posterior(eta, response, 0)[(0,)]
-            same = exact.posterior(eta, channel, 0)[Fraction(0)] == noisy
-            confirm(same, "LLP+Geom with bags of one is RR")
+            both = exact.posterior(eta, response, 0)[(0,)], exact.posterior(eta, channel, 0)[0]
+            confirm(both[0] == both[1], "LLP+Geom with bags of one is RR")
         values = {max(s, 1 / s) for s in exact.shift_in_odds(eta, channel, 0).values()}
         if values != {odds}:
             return False, {"values": sorted(values)}

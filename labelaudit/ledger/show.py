@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib.resources import files
+from typing import get_args
 
 from labelaudit import ledger
 from labelaudit.ledger import Entry, Row, Verdict
 from labelaudit.ledger.typeset import LETTERS, typeset
 
-VERDICTS: tuple[Verdict, ...] = ("holds", "false", "misprint", "gap", "unchecked")
 PARTS = {
     "section_2": "Section 2: the setting",
     "section_3": "Section 3: the measures and their bounds",
@@ -166,7 +166,7 @@ def _controls(entries: Sequence[Entry]) -> str:
     buttons = "".join(
         f'<button type="button" data-verdict="{verdict}" aria-pressed="false">{badge(verdict)} '
         f"{counts[verdict]}</button>"
-        for verdict in VERDICTS
+        for verdict in get_args(Verdict)
         if counts[verdict]
     )
     return (
