@@ -193,7 +193,8 @@ def middle_of_the_sum(search: Search, largest: float = 1.0) -> Result:
         cases = [f"k = {k}, b = {value:.4g}" for value in b]
         whole, block = (k + 2) * (1 - b) ** k, cosine_terms(k, b)[:, middle_block(k)].sum(axis=1)
         slack.see(whole - block + 1e-12 * whole, cases)
-        corrected.see((1 - block / whole)[b <= TWO_THIRDS], cases)  # b increases
+        used = b <= TWO_THIRDS  # b increases, so these are the first cases
+        corrected.see(1 - block[used] / whole[used], cases)
     confirm(corrected.value > -1e-12, "true for b <= 2/3")
     if slack.value >= 0:
         return True, {"corrected": corrected}

@@ -291,9 +291,8 @@ def many_bags(search: Search, c1: float = 2.0, c2: float = 1.5) -> Result:
     """The printed proof takes m = k; with n bags the gap is the mean of n independent gaps."""
     worst, example, weights = 0.0, {}, (Fraction(1, 10), HALF, Fraction(1))
     for size in search.pick((4, 12), (2, 4, 8, 12, 24)):
-        numbers = range(1, size + 1)
-        coins = [Fraction(n, size) * exact.independent_advantage(HALF, n) for n in numbers]
-        gaps = [Fraction(0), *coins]
+        numbers = range(size + 1)
+        gaps = [Fraction(n, size) * exact.independent_advantage(HALF, n) for n in numbers]
         for weight, n_bags in product(weights, range(1, search.pick(3, 4))):
             one_bag = list(zip(gaps, exact.binomial(size, weight), strict=True))
             means = [(total(bag) / n_bags, mass) for bag, mass in exact.bags(one_bag, n_bags)]
@@ -444,10 +443,9 @@ def over_approximation(search: Search, constant: float = 3.0) -> Result:
     grid = np.concatenate([np.linspace(1, 2, 10001), np.geomspace(2, 1e8, search.pick(100, 10000))])
     ratio = float(((np.sqrt(grid) + 2) / np.sqrt(grid)).max())
     bags = [eta for eta in random_bags(search) if total_variance(eta) > 0]
-    excess = max(
-        approximation_bound(eta) - (sqrt(total_variance(eta)) + 2) / total_variance(eta)
-        for eta in bags
-    )
+    variances = [total_variance(eta) for eta in bags]
+    bounds = [(sqrt(variance) + 2) / variance for variance in variances]
+    excess = max(approximation_bound(a) - bound for a, bound in zip(bags, bounds, strict=True))
     numbers = {"ratio": ratio, "constant": constant, "cases": len(grid), "bags": len(bags)}
     return ratio <= constant and excess <= 1e-12, numbers
 
@@ -600,7 +598,6 @@ def further_assumption(search: Search, certain: int = 7) -> Result:
 
 def one_coin(flip: Fraction) -> exact.Channel:
     """A wrong mechanism: one coin flips all labels together."""
-
     return lambda labels: {labels: 1 - flip, tuple(1 - label for label in labels): flip}
 
 
