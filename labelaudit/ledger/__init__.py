@@ -55,9 +55,6 @@ class _Format(Formatter):
         return str(super().format_field(value, format_spec))
 
 
-_FORMAT = _Format()
-
-
 class Entry(TypedDict):
     """One line of the ledger as JSON."""
 
@@ -129,7 +126,7 @@ def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
     'eta in {0, 1/2}, k to 9, slack 0.50'
     """
     text = _RANGE.sub(lambda part: search.pick(part[1], part[2]), text)
-    return _NUMBER.sub(lambda part: _FORMAT.vformat(part[0], (), numbers), text)
+    return _NUMBER.sub(lambda part: _Format().vformat(part[0], (), numbers), text)
 
 
 @cache

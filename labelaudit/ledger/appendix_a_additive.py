@@ -13,32 +13,14 @@ from itertools import product
 from math import comb, e, exp, prod
 from typing import Any
 
-import mpmath
 import numpy as np
 from scipy import stats
 
 from labelaudit import bounds
-from labelaudit.bounds import BESSEL_CONSTANT
-from labelaudit.ledger import exact
+from labelaudit.ledger import closed_forms, exact
 from labelaudit.ledger.check import Result, Search, Smallest, check, confirm
-from labelaudit.ledger.closed_forms import (
-    bessel_constant_is_safe,
-    bessel_spread,
-    binomial_spread,
-    c_k,
-    lemma_bound,
-    log_binomial,
-    log_independent_advantage,
-    log_majority,
-    sum_bound,
-    thinned_spread,
-)
-from labelaudit.ledger.exact import HALF
-
-interval: Any = mpmath.iv
-"""Interval arithmetic: a comparison of two enclosures is a proof."""
-
-ROUNDING = 1e-9
+from labelaudit.ledger.closed_forms import bessel_spread, c_k, enclosure, interval, sum_bound
+from labelaudit.ledger.exact import HALF, total
 
 
 def first_label(labels: exact.Labels) -> dict[Any, Fraction]:
@@ -46,71 +28,47 @@ def first_label(labels: exact.Labels) -> dict[Any, Fraction]:
     return {labels[0]: Fraction(1)}
 
 
-def threshold_gain(
-    eta: exact.Bag, channel: exact.Channel, index: int, threshold: Fraction
-) -> Fraction:
-    """What the attacker gains who guesses 1 when the posterior is at least `threshold`."""
-    pairs = exact.joint(eta, channel, index).values()
-    success = sum((pair[pair[1] >= threshold * sum(pair)] for pair in pairs), Fraction(0))
-    return success - max(eta[index], 1 - eta[index])
-
-
 @check("LA.1", {"threshold": Fraction(2, 3)})
 def optimal_attacker(search: Search, threshold: Fraction = HALF) -> Result:
     """Lemma A.1: try every map from releases to guesses against the formula and the threshold."""
-    flip = Fraction(1, 4)
-    worst, cases = Smallest(Fraction(1)), 0
-    for size in search.pick((1, 2), (1, 2, 3)):
-        channels: dict[str, exact.Channel] = {
-            "label proportions": exact.label_proportions,
-            "randomized response": exact.randomized_response(flip),
-            "LLP+Geom": exact.geometric_proportions(size, flip),
-            "the first label": first_label,
-        }
-        for eta, (name, channel) in product(exact.small_bags(size, 6), channels.items()):
-            for index in range(size):
-                best = exact.best_deterministic_gain(eta, channel, index)
-                formula = exact.additive_advantage(eta, channel, index)
-                gain = threshold_gain(eta, channel, index, threshold)
-                off = max(abs(best - formula), abs(best - gain))
-                worst.see([-off], [f"eta = {[str(e) for e in eta]}, i = {index + 1}, {name}"])
-                cases += 1
-    return worst.value >= 0, {"cases": cases, "size": size}
+    flip, agree = Fraction(1, 4), []
+    response = exact.randomized_response(flip)
+    for eta in exact.small_bags(search.pick(2, 3), steps=6):
+        noisy = exact.geometric_proportions(len(eta), flip)
+        channels = (exact.label_proportions, response, noisy, first_label)
+        for channel, index in product(channels, range(len(eta))):
+            best = exact.best_deterministic_gain(eta, channel, index)
+            formula = exact.additive_advantage(eta, channel, index)
+            pairs = exact.joint(eta, channel, index).values()
+            success = total(pair[pair[1] >= threshold * sum(pair)] for pair in pairs)
+            agree.append(best == formula == success - max(eta[index], 1 - eta[index]))
+    return all(agree), {"cases": len(agree), "size": len(eta)}
 
 
 def best_joint_success(eta: exact.Bag, channel: exact.Channel) -> Fraction:
     """The largest expected fraction of right guesses over all maps from releases to labellings."""
-    size, tables = len(eta), [exact.joint(eta, channel, i) for i in range(len(eta))]
-    best = Fraction(0)
-    for answers in product(product((0, 1), repeat=size), repeat=len(tables[0])):
-        right = Fraction(0)
-        for z, guess in zip(tables[0], answers, strict=True):
-            right += sum((tables[i][z][guess[i]] for i in range(size)), Fraction(0))
-        best = max(best, right / size)
+    tables, best = [exact.joint(eta, channel, i) for i in range(len(eta))], Fraction(0)
+    for answers in product(product((0, 1), repeat=len(eta)), repeat=len(tables[0])):
+        guesses = dict(zip(tables[0], answers, strict=True))
+        right = (table[z][guesses[z][i]] for i, table in enumerate(tables) for z in guesses)
+        best = max(best, total(right) / len(eta))
     return best
 
 
 @check("e-advf1f2", {"mechanism": first_label})
-def advantage_per_example(
-    search: Search, mechanism: exact.Channel = exact.label_proportions
-) -> Result:
+def per_example(search: Search, mechanism: exact.Channel = exact.label_proportions) -> Result:
     """Equation (e:advf1f2): the definition of EAdv against each example's own gap."""
     distribution = [(Fraction(1, 5), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 3))]
-    blind = sum((w * max(v, 1 - v) for v, w in distribution), Fraction(0))
-    off = Smallest(Fraction(1))
+    blind = total(w * max(v, 1 - v) for v, w in distribution)
+    agree = True
     for size in search.pick((1, 2), (1, 2, 3)):
-        defined = -blind
-        for eta, weight in exact.bags(distribution, size):
-            defined += weight * best_joint_success(eta, mechanism)
-        for i in range(size):
-            gap = exact.expected_advantage(distribution, mechanism, size, i)
-            off.see([-abs(defined - gap)], [f"bag size {size}, i = {i + 1}"])
+        best = exact.mean_of(distribution, size, lambda eta: best_joint_success(eta, mechanism))
+        gaps = {exact.expected_advantage(distribution, mechanism, size, i) for i in range(size)}
+        agree &= gaps == {best - blind}
     pairs = exact.in_bags(mechanism, 2)
     one_bag = exact.expected_advantage(distribution, mechanism, 2)
-    for i in range(4):
-        gap = exact.expected_advantage(distribution, pairs, 4, i)
-        off.see([-abs(gap - one_bag)], [f"m = 4 in bags of 2, i = {i + 1}"])
-    return off.value >= 0, {"one_bag": one_bag, "size": size}
+    agree &= {exact.expected_advantage(distribution, pairs, 4, i) for i in range(4)} == {one_bag}
+    return agree, {"one_bag": one_bag, "size": size}
 
 
 @check("T3.2-post", {"tilt": Fraction(1, 10)})
@@ -138,30 +96,29 @@ def lipschitz(search: Search, constant: Fraction = Fraction(1)) -> Result:
     return slack.value >= 0, {"slack": slack, "steps": steps}
 
 
-def log_mean_deviation(p: Any, k: int) -> Any:
-    """log E|alpha - p| by De Moivre: E|Z - kp| = 2 v C(k, v) p^v (1-p)^(k-v+1), v = [kp] + 1."""
-    v = np.floor(k * p) + 1
-    return np.log(2 * v / k) + log_binomial(k, v) + v * np.log(p) + (k - v + 1) * np.log1p(-p)
-
-
 @check("T3.2-chain", {"constant": 0.99})
 def absolute_deviation(search: Search, constant: float = 1.0) -> Result:
-    """Proof of Theorem 3.2: first (e:mindiff), then Jensen."""
+    """Proof of Theorem 3.2: first (e:mindiff), then Jensen.
+
+    De Moivre: E|Z - kp| = 2 v C(k, v) p^v (1-p)^(k-v+1) with v = [kp] + 1.
+    """
     slack = Smallest()
     for k, j in product(range(1, search.pick(9, 31)), range(1, 20)):
         p = Fraction(j, 20)
         pmf = exact.binomial(k, p)
-        deviation = sum((mass * abs(Fraction(s, k) - p) for s, mass in enumerate(pmf)), Fraction(0))
+        deviation = total(mass * abs(Fraction(s, k) - p) for s, mass in enumerate(pmf))
         square = Fraction(constant) ** 2 * p * (1 - p) / k
         first = deviation - exact.independent_advantage(p, k)
         steps = [f"k = {k}, p = {p}, {name} step" for name in ("first", "second")]
         slack.see([first, square - deviation**2], steps)
     grid = np.concatenate([np.geomspace(1e-4, 0.5, 200), [0.3, 0.45, 0.499]])
     for k in search.pick((100, 10_000), (50, 100, 1000, 10_000, 100_000, 1_000_000)):
-        deviation = np.exp(log_mean_deviation(grid, k))
-        first = 1 - np.exp(log_independent_advantage(grid, k)) / deviation
+        v = np.floor(k * grid) + 1
+        log_powers = v * np.log(grid) + (k - v + 1) * np.log1p(-grid)
+        deviation = 2 * v / k * np.exp(closed_forms.log_binomial(k, v) + log_powers)
+        first = 1 - np.exp(closed_forms.log_independent_advantage(grid, k)) / deviation
         second = constant * np.sqrt(grid * (1 - grid) / k) / deviation - 1
-        slack.see(np.minimum(first, second) + ROUNDING, [f"k = {k}, p = {p:.4g}" for p in grid])
+        slack.see(np.minimum(first, second) + 1e-9, [f"k = {k}, p = {p:.4g}" for p in grid])
     return slack.value >= 0, {"slack": slack, "k": k}
 
 
@@ -184,12 +141,13 @@ def advantage_by_majority(search: Search, constant: float = 1.0) -> Result:
     slack = Smallest()
     for k, j in product(range(1, search.pick(9, 31)), range(1, 10)):
         p = Fraction(j, 20)
-        tail = sum(exact.binomial(k, p)[k // 2 + 1 :], Fraction(0))
+        tail = total(exact.binomial(k, p)[k // 2 + 1 :])
         gap = Fraction(constant) * tail - exact.independent_advantage(p, k)
         slack.see([gap / tail], [f"k = {k}, p = {p}, as a fraction of the tail"])
     grid = np.geomspace(1e-4, 0.4999, 200)
     for k in search.pick((100, 10_000), (50, 100, 1000, 10_000, 100_000, 1_000_000)):
-        ratio = np.exp(log_independent_advantage(grid, k) - log_majority(grid, k))
+        log_advantage = closed_forms.log_independent_advantage(grid, k)
+        ratio = np.exp(log_advantage - closed_forms.log_majority(grid, k))
         slack.see(constant - ratio, [f"k = {k}, p = {p:.4g}" for p in grid])
     return slack.value >= 0, {"slack": slack, "k": k}
 
@@ -203,17 +161,15 @@ def majority_tail(search: Search, exponent: float = 1.0) -> Result:
     slack = Smallest()
     for k in sizes:
         rate = k * (0.5 - grid) ** 2 / (2 * grid * (1 - grid) + (1 - 2 * grid) / 3)
-        slack.see(-exponent * rate - log_majority(grid, k), [f"k={k}, p={p:.4g}" for p in grid])
+        gaps = -exponent * rate - closed_forms.log_majority(grid, k)
+        slack.see(gaps, [f"k={k}, p={p:.4g}" for p in grid])
     for j in range(51):
         p = Fraction(j, 100)
         denominator = 2 * p * (1 - p) + (1 - 2 * p) / 3
         confirm(Fraction(5, 9) - denominator == 2 * (p - Fraction(1, 3)) ** 2, "denominator <= 5/9")
-    return slack.value >= 0, {
-        "ratio": exp(min(slack.value, 50)),
-        "slack": slack,
-        "cases": len(sizes),
-        "largest": sizes[-1],
-    }
+    ratio = exp(min(slack.value, 50))
+    numbers = {"ratio": ratio, "slack": slack, "cases": len(sizes), "largest": sizes[-1]}
+    return slack.value >= 0, numbers
 
 
 @check("LA.2-ck", {"power": 1.0})
@@ -231,7 +187,7 @@ def known_advantages(search: Search) -> Iterator[tuple[str, int, float, float, f
     """Closed forms of the advantage: (case, k, mu, p(1-p), log EAdv of a bag of k+1)."""
     priors = np.geomspace(1e-4, 0.5, 60)
     for k in search.pick((1, 10, 1000), (1, 2, 5, 10, 100, 1000, 10_000, 100_000)):
-        log_advantage = log_independent_advantage(priors, k + 1)
+        log_advantage = closed_forms.log_independent_advantage(priors, k + 1)
         for p, value in zip(priors, log_advantage, strict=True):
             yield f"k = {k}, constant eta = {p:.4g}", k, p * (1 - p), p * (1 - p), value
     sizes = search.pick((1, 20), (1, 5, 50, 200))
@@ -249,78 +205,67 @@ def aggregation_lemma(
     search: Search, constant: float = bounds.LEMMA_CONSTANT, power: float = 0.25
 ) -> Result:
     """Lemma A.2: exact advantages, and the Bessel bound that covers every distribution at once."""
-    to_exact, to_bessel, bessel_to_exact = Smallest(), Smallest(), Smallest()
+    to_exact, to_bessel = Smallest(), Smallest()
     for case, k, mu, variance, log_advantage in known_advantages(search):
         log_bessel = np.log(mu * bessel_spread(k, mu))
-        bound = lemma_bound(k, mu, variance, constant, power)
+        confirm(log_bessel - log_advantage >= -1e-9, "EAdv <= 2 mu e^(-k mu) I0(k mu)")
+        bound = closed_forms.lemma_bound(k, mu, variance, constant, power)
         to_exact.see([np.log(bound) - log_advantage], [case])
-        bessel_to_exact.see([log_bessel - log_advantage], [case])
-    confirm(bessel_to_exact.value >= -1e-9, "EAdv <= 2 mu e^(-k mu) I0(k mu)")
     mus = np.geomspace(1e-12, 0.25, search.pick(200, 2000))
     for k in np.unique(np.round(np.geomspace(1, 1e9, search.pick(60, 600)))):
-        bound = lemma_bound(k, mus, mus, constant, power)
+        bound = closed_forms.lemma_bound(k, mus, mus, constant, power)
         cases = [f"k = {k:.0f}, mu = {mu:.4g}" for mu in mus]
         to_bessel.see(np.log(bound / (mus * bessel_spread(k, mus))), cases)
-    confirm(bessel_constant_is_safe(), "2 sqrt(v) e^(-v) I0(v) <= 0.93765")
+    confirm(closed_forms.bessel_constant_is_safe(), "2 sqrt(v) e^(-v) I0(v) <= 0.93765")
     least = np.sqrt(2 * constant) * (np.log(8) / 3) ** 0.25
-    return min(to_exact.value, to_bessel.value) >= 0, {
-        "to_exact": to_exact,
-        "to_bessel": to_bessel,
-        "least": least,
-    }
+    numbers = {"to_exact": to_exact, "to_bessel": to_bessel, "least": least}
+    return min(to_exact.value, to_bessel.value) >= 0, numbers
 
 
 @check("LA.2-post", {"shift": 0})
 def posterior_formula(search: Search, shift: int = 1) -> Result:
     """Proof of Lemma A.2: Bayes' rule for the last example of the bag."""
-    cases = 0
-    for size in search.pick((1, 2, 3), (1, 2, 3, 4, 5)):
-        for eta in exact.small_bags(size, 4):
-            whole, rest = exact.poisson_binomial(eta), exact.poisson_binomial(eta[:-1])
-            posteriors = exact.posterior(eta, exact.label_proportions, size - 1)
-            for count in range(size + 1):
-                after = posteriors.get(Fraction(count, size))
-                if after is None:
-                    continue
-                before = dict(enumerate(rest)).get(count - shift, Fraction(0))
-                if after != eta[-1] * before / whole[count]:
-                    return False, {"eta": eta, "count": count, "posterior": after}
-                cases += 1
-    return True, {"cases": cases, "size": size}
+    agree = []
+    for eta in exact.small_bags(search.pick(3, 5)):
+        whole, rest = exact.poisson_binomial(eta), exact.poisson_binomial(eta[:-1])
+        posteriors = exact.posterior(eta, exact.label_proportions, len(eta) - 1)
+        for alpha, after in posteriors.items():
+            count = int(alpha * len(eta))
+            before = dict(enumerate(rest)).get(count - shift, Fraction(0))
+            agree.append(after == eta[-1] * before / whole[count])
+    return all(agree), {"cases": len(agree), "size": len(eta)}
 
 
 @check("LA.2-chain", {"dropped": 1})
 def mean_shift(search: Search, dropped: int = 0) -> Result:
     """Proof of Lemma A.2: the expected move of the posterior, given the features."""
-    cases = 0
-    for size in search.pick((1, 2, 3), (1, 2, 3, 4, 5)):
-        for eta in exact.small_bags(size, 4):
-            last = eta[-1]
-            pairs = exact.joint(eta, exact.label_proportions, size - 1).values()
-            moved = sum((abs(last * sum(pair) - pair[1]) for pair in pairs), Fraction(0))
-            steps = exact.differences(exact.poisson_binomial(eta[:-1]))
-            steps = steps[: len(steps) - dropped]
-            if moved != last * (1 - last) * sum(map(abs, steps)):
-                return False, {"moved": moved, "eta": eta}
-            cases += 1
-    return True, {"cases": cases, "size": size}
+    agree = []
+    for eta in exact.small_bags(search.pick(3, 5)):
+        last = eta[-1]
+        pairs = exact.joint(eta, exact.label_proportions, len(eta) - 1).values()
+        moved = total(abs(last * sum(pair) - pair[1]) for pair in pairs)
+        steps = exact.differences(exact.poisson_binomial(eta[:-1]))
+        used = steps[: len(steps) - dropped]
+        agree.append(moved == last * (1 - last) * sum(map(abs, used)))
+    return all(agree), {"cases": len(agree), "size": len(eta)}
 
 
 @check("eq-exp_factor", {"tied": True})
 def factorisation(search: Search, tied: bool = False) -> Result:
     """Equation (eq:exp_factor); the mutant lets the last example repeat the first."""
-    worst = Smallest(Fraction(1))
-    sizes = range(1, search.pick(4, 7))
-    for (name, distribution), k in product(exact.SMALL_CASES.items(), sizes):
-        left = sums = Fraction(0)
-        for eta, probability in exact.bags(distribution, k + 1):
-            total = exact.spread(exact.poisson_binomial(eta[:-1]))
-            last = eta[0] if tied else eta[-1]
-            left += probability * last * (1 - last) * total
-            sums += probability * total
-        gap = abs(left - exact.mean_and_mu(distribution)[1] * sums)
-        worst.see([-gap], [f"k = {k}, {name}"])
-    return worst.value == 0, {"distributions": len(exact.SMALL_CASES), "k": k}
+
+    def spread(eta: exact.Bag) -> Fraction:
+        return exact.spread(exact.poisson_binomial(eta))
+
+    def whole(eta: exact.Bag) -> Fraction:
+        last = eta[0] if tied else eta[-1]
+        return last * (1 - last) * spread(eta[:-1])
+
+    agree = True
+    for distribution, k in product(exact.SMALL_CASES.values(), range(1, search.pick(4, 7))):
+        factors = exact.mean_and_mu(distribution)[1] * exact.mean_of(distribution, k, spread)
+        agree &= exact.mean_of(distribution, k + 1, whole) == factors
+    return agree, {"distributions": len(exact.SMALL_CASES), "k": k}
 
 
 @check("eq-main", {"second": 9}, {"third": Fraction(11, 10)})
@@ -333,10 +278,8 @@ def main_bound(search: Search, second: int = 4, third: Fraction = Fraction(1)) -
     for i, j in product(range(1, search.pick(11, 51)), repeat=2):
         root_mu, root_k = Fraction(i, 100), Fraction(j)
         mu, k = root_mu**2, root_k**2
-        gaps = [
-            root_mu / (second * root_k**3) - mu**2 / (8 * root_mu**3 * root_k**3),
-            mu / (third * k**2) - mu**2 / (mu * k**2),
-        ]
+        gap = root_mu / (second * root_k**3) - mu**2 / (8 * root_mu**3 * root_k**3)
+        gaps = [gap, mu / (third * k**2) - mu**2 / (mu * k**2)]
         slack.see(gaps, [f"k = {k}, mu = {mu}, {n} term" for n in ("second", "third")])
     return slack.value >= 0, {"slack": slack, "i": i}
 
@@ -374,9 +317,8 @@ def trivial_bound(search: Search, per_example: int = 0) -> Result:
     """
     sizes, different = range(1, search.pick(5, 8)), []
     for distribution, k in product(exact.SMALL_CASES.values(), sizes):
-        agree = Fraction(0)
-        for eta, weight in exact.bags(distribution, k):
-            agree += weight * prod(prior**2 + (1 - prior) ** 2 for prior in eta)
+        bags = exact.bags(distribution, k)
+        agree = total(weight * prod(p**2 + (1 - p) ** 2 for p in eta) for eta, weight in bags)
         confirm(0 <= agree <= 1, "the factor is at most 1")
         mu = exact.mean_and_mu(distribution)[1]
         if agree != (1 - 2 * mu) ** (1 + per_example * (k - 1)):
@@ -386,19 +328,14 @@ def trivial_bound(search: Search, per_example: int = 0) -> Result:
     return not different, numbers
 
 
-def harmonic(a: Any, b: Any, factor: int) -> Any:
-    """factor * ab/(a+b)."""
-    return factor * a * b / (a + b)
-
-
 @check("LA.2-minab", {"factor": 2})
 def minimum_and_harmonic(search: Search, factor: int = 1) -> Result:
     """Proof of Lemma A.2: ab/(a+b) is below the minimum, not above it."""
     grid = [Fraction(i, j) for i, j in product(range(1, search.pick(8, 13)), repeat=2)]
     pairs = list(product(grid, repeat=2))
-    failing = sum(min(a, b) > harmonic(a, b, factor) for a, b in pairs)
-    bounded = all(harmonic(a, b, 1) <= min(a, b) <= harmonic(a, b, 2) for a, b in pairs)
-    confirm(bounded, "ab/(a+b) <= min{a,b} <= 2ab/(a+b)")
+    ratios = [min(a, b) * (a + b) / (a * b) for a, b in pairs]  # the minimum over ab/(a+b)
+    failing = sum(ratio > factor for ratio in ratios)
+    confirm(min(ratios) >= 1 and max(ratios) <= 2, "ab/(a+b) <= min{a,b} <= 2ab/(a+b)")
     return not failing, {"failing": failing, "cases": len(pairs)}
 
 
@@ -423,9 +360,8 @@ def minimum_and_root(search: Search, constant: Fraction = Fraction(1)) -> Result
     grid = [Fraction(j, steps) for j in range(5 * steps)]
     slack = Smallest()
     slack.see([constant * r - min(r**4, Fraction(1)) for r in grid], [f"x = ({r})^2" for r in grid])
-    double = Smallest()
-    double.see([r * (r**4 + 1) - 2 * r**4 for r in grid], [f"x = ({r})^2" for r in grid])
-    confirm(double.value < 0, "the factor 2 of LA.2-minab does not give this step")
+    double = min(r * (r**4 + 1) - 2 * r**4 for r in grid)
+    confirm(double < 0, "the factor 2 of LA.2-minab does not give this step")
     return slack.value >= 0, {"slack": slack, "steps": steps}
 
 
@@ -444,10 +380,10 @@ def polynomial(search: Search, offset: Fraction = Fraction(1)) -> Result:
 @check("LA.2-last", {"constant": Fraction(2, 5)})
 def last_term(search: Search, constant: Fraction = Fraction(1)) -> Result:
     """Proof of Lemma A.2: the quotient of the two sides is sqrt(mu/k) <= 1/2."""
-    slack = Smallest()
-    for k, j in product(range(1, search.pick(30, 300)), range(1, 101)):
-        mu = Fraction(j, 400)
-        slack.see([constant**2 - mu / k], [f"k = {k}, mu = {mu}, squares compared"])
+    slack, mus = Smallest(), [Fraction(j, 400) for j in range(1, 101)]
+    for k in range(1, search.pick(30, 300)):
+        cases = [f"k = {k}, mu = {mu}, squares compared" for mu in mus]
+        slack.see([constant**2 - mu / k for mu in mus], cases)
     return slack.value >= 0, {"slack": slack}
 
 
@@ -456,9 +392,9 @@ def known_sums(search: Search) -> Iterator[tuple[str, int, Any, Any, Any]]:
     priors = np.concatenate([np.geomspace(1e-4, 0.5, 100), [0.3, 0.4]])
     for k in search.pick((1, 10, 300, 3000), (1, 2, 5, 10, 100, 300, 1000, 3000, 10_000, 100_000)):
         mu = priors * (1 - priors)
-        yield "constant eta", k, mu, mu, binomial_spread(k, priors)
+        yield "constant eta", k, mu, mu, closed_forms.binomial_spread(k, priors)
         weight = np.geomspace(1e-3, 1, 20)
-        sums = np.array([thinned_spread(k, 0.5, w) for w in weight])
+        sums = np.array([closed_forms.thinned_spread(k, 0.5, w) for w in weight])
         yield "eta in {0, 1/2}", k, weight / 4, weight / 2 * (1 - weight / 2), sums
 
 
@@ -466,85 +402,80 @@ def known_sums(search: Search) -> Iterator[tuple[str, int, Any, Any, Any]]:
 def sum_lemma(search: Search, constant: float = 1.0) -> Result:
     """Lemma A.3: exact sums, and the Bessel form that covers every distribution at once."""
     to_exact, to_bessel = Smallest(), Smallest()
-    for distribution, k, mu, variance, total in known_sums(search):
+    for distribution, k, mu, variance, sums in known_sums(search):
         cases = [f"k = {k}, mu = {value:.4g}, {distribution}" for value in mu]
-        confirm((total <= bessel_spread(k, mu) * (1 + 1e-9)).all(), "sum <= 2 e^(-k mu) I0(k mu)")
-        to_exact.see(constant * sum_bound(k, mu, variance) / total - 1, cases)
+        confirm((sums <= bessel_spread(k, mu) * (1 + 1e-9)).all(), "sum <= 2 e^(-k mu) I0(k mu)")
+        to_exact.see(constant * sum_bound(k, mu, variance) / sums - 1, cases)
     mus = np.geomspace(1e-12, 0.25, search.pick(300, 2000))
     for k in np.unique(np.round(np.geomspace(1, 1e9, search.pick(100, 600)))):
         ratio = constant * sum_bound(k, mus, mus) / bessel_spread(k, mus)
         to_bessel.see(ratio - 1, [f"k = {k:.0f}, mu = {value:.4g}" for value in mus])
     least = np.sqrt(2 * np.pi) / 4**0.75 * (np.log(8 * 6) / 3) ** 0.25
-    confirm(least > BESSEL_CONSTANT and bessel_constant_is_safe(), "the proof for k >= 6")
-    return min(to_exact.value, to_bessel.value) >= 0, {
-        "to_exact": to_exact,
-        "to_bessel": to_bessel,
-        "least": least,
-    }
+    safe = closed_forms.bessel_constant_is_safe()
+    confirm(least > bounds.BESSEL_CONSTANT and safe, "the proof for k >= 6")
+    numbers = {"to_exact": to_exact, "to_bessel": to_bessel, "least": least}
+    return min(to_exact.value, to_bessel.value) >= 0, numbers
 
 
 def outside(pmf: list[Fraction], low: int, high: int) -> Fraction:
     """P(Z outside [low, high])."""
-    return 1 - sum(pmf[low : high + 1], Fraction(0))
+    return 1 - total(pmf[low : high + 1])
+
+
+def inner_intervals(search: Search) -> Iterator[tuple[tuple[Fraction, ...], int, int]]:
+    """Small bags, each with every interval [low, high] between 1 and k - 1."""
+    for eta in exact.small_bags(search.pick(3, 5), least=2):
+        for low in range(1, len(eta)):
+            yield from ((eta, low, high) for high in range(low, len(eta)))
 
 
 @check("LA.3-split", {"edge": 1})
 def split_of_the_sum(search: Search, edge: int = 0) -> Result:
     """Proof of Lemma A.3: shifting the index moves mass across the ends of the interval."""
     slack, cases = Smallest(), 0
-    for k in search.pick((2, 3), (2, 3, 4, 5)):
-        for eta, low in product(exact.small_bags(k, 4), range(1, k)):
-            pmf = exact.poisson_binomial(eta)
-            for high in range(low, k):
-                left = outside(pmf, low, high) + outside(pmf, low - 1, high - 1)
-                twice = 2 * outside(pmf, low, high)
-                confirm(left == twice + pmf[high] - pmf[low - 1], "the exact form of the sum")
-                confirm(left <= 2 * outside(pmf, low, high - 1), "the corrected bound")
-                gap = twice + edge * pmf[high] - left
-                bag = ", ".join(map(str, eta))
-                slack.see([gap], [f"eta = ({bag}) and [a, b] = [{low}, {high}]"])
-                cases += 1
+    for eta, low, high in inner_intervals(search):
+        pmf = exact.poisson_binomial(eta)
+        left = outside(pmf, low, high) + outside(pmf, low - 1, high - 1)
+        twice = 2 * outside(pmf, low, high)
+        confirm(left == twice + pmf[high] - pmf[low - 1], "the exact form of the sum")
+        confirm(left <= 2 * outside(pmf, low, high - 1), "the corrected bound")
+        bag = ", ".join(map(str, eta))
+        case = f"eta = ({bag}) and [a, b] = [{low}, {high}]"
+        slack.see([twice + edge * pmf[high] - left], [case])
+        cases += 1
     pmf = exact.binomial(2, HALF)
     left, right = outside(pmf, 1, 1) + outside(pmf, 0, 0), 2 * outside(pmf, 1, 1)
     sure = exact.poisson_binomial((Fraction(0), Fraction(1)))
     broken = exact.spread(sure) == 2 and outside(sure, 1, 1) == 0
     confirm(broken, "the chain fails for a certain count of 1")
     ends = {"left": left, "right": right, "excess": -slack.value}
-    return slack.value >= 0, {**ends, "slack": slack, "cases": cases, "k": k}
+    return slack.value >= 0, {**ends, "slack": slack, "cases": cases, "k": len(eta)}
 
 
 @check("LA.3-linear", {"shift": Fraction(1, 100)})
 def binomial_on_average(search: Search, shift: Fraction = Fraction(0)) -> Result:
     """Proof of Lemma A.3: P(Z_k = s) is linear in each prior, and the priors are independent."""
-    worst = Smallest(Fraction(1))
-    for (name, distribution), k in product(exact.SMALL_CASES.items(), range(1, search.pick(5, 8))):
+    agree = True
+    for distribution, k in product(exact.SMALL_CASES.values(), range(1, search.pick(5, 8))):
         mean = [Fraction(0)] * (k + 1)
         for eta, probability in exact.bags(distribution, k):
             for s, mass in enumerate(exact.poisson_binomial(eta)):
                 mean[s] += probability * mass
-        binomial = exact.binomial(k, exact.mean_and_mu(distribution)[0] + shift)
-        gap = max(abs(a - b) for a, b in zip(mean, binomial, strict=True))
-        worst.see([-gap], [f"k = {k}, {name}"])
-    return worst.value == 0, {"distributions": len(exact.SMALL_CASES), "k": k}
+        agree &= mean == exact.binomial(k, exact.mean_and_mu(distribution)[0] + shift)
+    return agree, {"distributions": len(exact.SMALL_CASES), "k": k}
 
 
 @check("LA.3-CS", {"extra": 1})
 def cauchy_schwarz(search: Search, extra: int = 0) -> Result:
     """Proof of Lemma A.3: an interval [a, b] of integers has b - a + 1 members, not b - a."""
-    slack, cases = Smallest(), 0
-    for k in search.pick((2, 3), (2, 3, 4, 5)):
-        for eta, low in product(exact.small_bags(k, 4), range(1, k)):
-            steps = exact.differences(exact.poisson_binomial(eta))
-            for high in range(low, k):
-                inside = steps[low : high + 1]
-                square = (high - low + extra) * sum((d**2 for d in inside), Fraction(0))
-                left = sum(map(abs, inside)) ** 2
-                right = len(inside) * sum(d**2 for d in inside)
-                confirm(left <= right, "with b - a + 1 it is true")
-                slack.see([square - left], [f"{eta}, [{low}, {high}]"])
-                cases += 1
+    holds = []
+    for eta, low, high in inner_intervals(search):
+        inside = exact.differences(exact.poisson_binomial(eta))[low : high + 1]
+        left, squares = sum(map(abs, inside)) ** 2, total(d**2 for d in inside)
+        confirm(left <= len(inside) * squares, "with b - a + 1 it is true")
+        holds.append(left <= (high - low + extra) * squares)
     step = exact.differences(exact.binomial(2, HALF))[1]
-    return slack.value >= 0, {"left": abs(step), "cases": cases, "k": k}
+    return all(holds), {"left": abs(step), "cases": len(holds), "k": len(eta)}
 
 
 @check("LA.3-Jensen", {"power": 2.0})
@@ -552,13 +483,11 @@ def jensen(search: Search, power: float = 0.5) -> Result:
     """Proof of Lemma A.3: the square root is concave; X is the sum of squared differences."""
     slack = Smallest()
     for (name, distribution), k in product(exact.SMALL_CASES.items(), range(1, search.pick(5, 8))):
-        probabilities, squares = [], []
-        for eta, probability in exact.bags(distribution, k):
-            steps = exact.differences(exact.poisson_binomial(eta))
-            probabilities.append(float(probability))
-            squares.append(float(sum(d**2 for d in steps)))
-        mean, weights = np.dot(probabilities, squares), np.array(probabilities)
-        gap = mean**power - weights @ np.array(squares) ** power
+        bags = list(exact.bags(distribution, k))
+        weights = np.array([float(weight) for _, weight in bags])
+        pmfs = [exact.poisson_binomial(eta) for eta, _ in bags]
+        squares = np.array([float(exact.sum_of_squares(pmf)) for pmf in pmfs])
+        gap = (weights @ squares) ** power - weights @ squares**power
         slack.see([gap if abs(gap) > 1e-12 else 0.0], [f"k = {k}, {name}"])
     return slack.value >= 0, {"slack": slack, "distributions": len(exact.SMALL_CASES), "k": k}
 
@@ -567,25 +496,19 @@ def jensen(search: Search, power: float = 0.5) -> Result:
 def last_display(search: Search, inner: int = 8) -> Result:
     """Proof of Lemma A.3: with B = 2 mu the display is stronger than the lemma, and false."""
     sizes = [*range(1, search.pick(1001, 3001)), 10_000, 100_000]
-    excess = {k: float(binomial_spread(k, 0.5) / sum_bound(k, 0.25, 0.25, inner)) for k in sizes}
-    failing = [k for k in sizes if excess[k] > 1]
+    sums = [float(closed_forms.binomial_spread(k, 0.5)) for k in sizes]
+    excess = [left / sum_bound(k, 0.25, 0.25, inner) for k, left in zip(sizes, sums, strict=True)]
+    failing = [k for k, ratio in zip(sizes, excess, strict=True) if ratio > 1]
     if not failing:
-        return True, {"ratio": max(excess.values())}
-    size, quarter = 1000, interval.mpf(1) / 4
-    left = Fraction(2 * comb(size, size // 2), 2**size)
-    printed = sum_bound(interval.mpf(size), quarter, quarter, interval.mpf(inner), interval)
-    lemma = sum_bound(interval.mpf(size), quarter, quarter, interval.mpf(4), interval)
-    sum_enclosure = interval.mpf(left.numerator) / left.denominator
-    confirm(sum_enclosure > printed, "the counterexample at eta = 1/2, k = 1000")
-    confirm(sum_enclosure < lemma, "Lemma A.3 at the same point")
-    return False, {
-        "left": left,
-        "printed": float(printed.mid),
-        "failing": failing,
-        "last": failing[-1],
-        "largest": sizes[-3],
-        "lemma": float(lemma.mid),
-    }
+        return True, {"ratio": max(excess)}
+    size, quarter = interval.mpf(1000), interval.mpf(1) / 4
+    left = Fraction(2 * comb(1000, 500), 2**1000)
+    printed, lemma = (sum_bound(size, quarter, quarter, n, interval) for n in (inner, 4))
+    confirm(enclosure(left) > printed, "the counterexample at eta = 1/2, k = 1000")
+    confirm(enclosure(left) < lemma, "Lemma A.3 at the same point")
+    numbers = {"left": left, "printed": float(printed.mid), "lemma": float(lemma.mid)}
+    ends = {"failing": failing, "last": failing[-1], "largest": sizes[-3]}
+    return False, {**numbers, **ends}
 
 
 @check("LA.3-b1", {"cap": 100})
@@ -596,12 +519,6 @@ def upper_end(search: Search, cap: int = 1) -> Result:
     low, high = max(k * p - reach, 0), min(k * p + reach, cap)
     confirm(k * p <= min(k * p + reach, k), "the corrected interval contains the mean")
     return low <= high, {"k": k, "low": low, "high": high}
-
-
-def bernstein_reach(k: Any, variance: Any) -> Any:
-    """The half width at which Bernstein's inequality gives two tails of 1/(2k) together."""
-    logarithm = np.log(4 * k)
-    return logarithm / 3 + np.sqrt(logarithm**2 / 9 + 2 * k * variance * logarithm)
 
 
 def two_tails(k: int, p: Any, reach: Any) -> Any:
@@ -615,23 +532,19 @@ def bernstein_tail(search: Search, scale: float = 1.0) -> Result:
     """Proof of Lemma A.3: the printed c_k is shorter than Bernstein's inequality needs."""
     grid, ratio = np.linspace(0.001, 0.5, 500), {}
     for k in (*range(1, 40), 100, 1000, *search.pick((10_000,), (10_000, 100_000, 1_000_000))):
-        variance = grid * (1 - grid)
-        corrected = 2 * k * two_tails(k, grid, bernstein_reach(k, variance))
+        variance, logarithm = grid * (1 - grid), np.log(4 * k)
+        # the half width at which Bernstein's inequality gives two tails of 1/(2k) together
+        reach = logarithm / 3 + np.sqrt(logarithm**2 / 9 + 2 * k * variance * logarithm)
+        corrected = 2 * k * two_tails(k, grid, reach)
         confirm(corrected.max() <= 1, "the corrected c_k leaves at most 1/(2k)")
         reach = scale * np.sqrt(k) * c_k(k, variance)
         ratio[k] = float((2 * k * two_tails(k, grid, reach)).max())
     if max(ratio.values()) <= 1:
         return True, {"ratio": max(ratio.values())}
-    size, p = 10, Fraction(9, 20)
-    enclosed = interval.mpf(size)
-    reach = interval.sqrt(enclosed) * c_k(enclosed, interval.mpf(99) / 400, interval)
+    size = interval.mpf(10)
+    reach = interval.sqrt(size) * c_k(size, interval.mpf(99) / 400, interval)
     confirm(4.5 - reach > 1 and 4.5 + reach < 8, "[a, b] contains no counts but 2 to 7")
-    tail = 1 - sum(exact.binomial(size, p)[2:8], Fraction(0))
-    confirm(tail > Fraction(1, 2 * size), "the counterexample at k = 10")
-    return False, {
-        "reach": float(reach.mid),
-        "tail": tail,
-        "ratio": ratio,
-        "last": ratio[k],
-        "k": k,
-    }
+    tail = outside(exact.binomial(10, Fraction(9, 20)), 2, 7)
+    confirm(tail > Fraction(1, 20), "the counterexample at k = 10")
+    numbers = {"reach": float(reach.mid), "tail": tail, "ratio": ratio, "last": ratio[k], "k": k}
+    return False, numbers

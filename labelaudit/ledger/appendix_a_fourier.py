@@ -11,7 +11,6 @@ from itertools import product
 from math import e, pi
 from typing import Any
 
-import mpmath
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -19,19 +18,25 @@ from scipy import special
 from labelaudit.bounds import BESSEL_CONSTANT
 from labelaudit.ledger import exact
 from labelaudit.ledger.check import Result, Search, Smallest, check, confirm
-from labelaudit.ledger.closed_forms import squares_bound, sum_bound
-from labelaudit.ledger.exact import HALF
+from labelaudit.ledger.closed_forms import enclosure, interval, squares_bound, sum_bound
+from labelaudit.ledger.exact import HALF, total
 
 TWO_THIRDS = 2 / 3
-interval: Any = mpmath.iv
-"""Interval arithmetic: a comparison of two enclosures is a proof."""
+
+
+def cosines(k: int) -> NDArray[np.float64]:
+    """cos t_u for t_u = 2 pi u/(k+2), u = 0, ..., k+1."""
+    return np.asarray(np.cos(2 * np.pi * np.arange(k + 2) / (k + 2)))
+
+
+def cosine_terms(k: int, b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(1 - cos t_u) (a + b cos t_u)^k for each b (rows) and u = 0, ..., k+1; a = 1 - b."""
+    return np.asarray((1 - cosines(k)) * (1 - b[:, None] * (1 - cosines(k))) ** k)
 
 
 def expected_squares(k: int, mu: NDArray[np.float64]) -> NDArray[np.float64]:
     """E sum_s (P(Z_k=s) - P(Z_k=s-1))^2; only mu matters, not the rest of the distribution."""
-    cosine = np.cos(2 * np.pi * np.arange(1, k + 2) / (k + 2))
-    base = 1 - 2 * mu[:, None] * (1 - cosine)
-    return np.asarray(2 / (k + 2) * ((1 - cosine) * base**k).sum(axis=1))
+    return np.asarray(2 / (k + 2) * cosine_terms(k, 2 * mu)[:, 1:].sum(axis=1))
 
 
 def first_failure_at_half() -> int:
@@ -57,35 +62,28 @@ def squares_lemma(search: Search, factor: int = 1) -> Result:
     if not first:
         return True, {"ratio": -largest.value}
     confirm(-largest.value <= 2, "twice the right side is enough")
-    k, p, mu = 191, Fraction(1, 44), interval.mpf(43) / 1936
-    sharp = sum((d**2 for d in exact.differences(exact.binomial(k, p))), Fraction(0))
-    right = squares_bound(interval.mpf(k), mu, math=interval)
-    confirm(interval.mpf(sharp.numerator) / sharp.denominator > right, "the counterexample")
-    return False, {
-        "sharp": sharp,
-        "right": float(right.mid),
-        "first": first,
-        "excess": -largest.value - 1,
-        "first_at_half": first_failure_at_half(),
-        "largest": sizes[-1],
-    }
+    sharp = exact.sum_of_squares(exact.binomial(191, Fraction(1, 44)))
+    right = squares_bound(interval.mpf(191), interval.mpf(43) / 1936, math=interval)
+    confirm(enclosure(sharp) > right, "the counterexample")
+    numbers = {"sharp": sharp, "right": float(right.mid), "excess": -largest.value - 1}
+    ends = {"first": first, "first_at_half": first_failure_at_half(), "largest": sizes[-1]}
+    return False, {**numbers, **ends}
 
 
 @check("LA.4-dft", {"length": 1})
 def parseval(search: Search, length: int = 2) -> Result:
     """Proof of Lemma A.4: the transform as a matrix, and Parseval on differences of pmfs."""
     worst = 0.0
-    for k in search.pick((1, 2, 3), (1, 2, 3, 4, 5, 6)):
-        size = k + 2
-        angles = np.outer(np.arange(size), np.arange(size)) / (k + length)
+    for eta in exact.small_bags(search.pick(3, 6)):
+        steps = float_differences(eta)
+        size = len(steps)
+        angles = np.outer(np.arange(size), np.arange(size)) / (len(eta) + length)
         transform = np.exp(2j * np.pi * angles) / np.sqrt(size)
         off_unitary = np.abs(transform @ transform.conj().T - np.eye(size)).max()
-        for eta in exact.small_bags(k, 4):
-            steps = float_differences(eta)
-            spectrum = transform @ steps
-            gap = abs((steps**2).sum() - (np.abs(spectrum) ** 2).sum())
-            worst = max(worst, off_unitary, gap, abs(spectrum[0]))
-    return worst < 1e-12, {"worst": worst, "k": k}
+        spectrum = transform @ steps
+        gap = abs((steps**2).sum() - (np.abs(spectrum) ** 2).sum())
+        worst = max(worst, off_unitary, gap, abs(spectrum[0]))
+    return worst < 1e-12, {"worst": worst, "k": len(eta)}
 
 
 def float_differences(eta: exact.Bag) -> NDArray[np.float64]:
@@ -93,53 +91,41 @@ def float_differences(eta: exact.Bag) -> NDArray[np.float64]:
     return np.array([float(d) for d in exact.differences(exact.poisson_binomial(eta))])
 
 
-def transform_square(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """|g_u|^2 for u = 0, ..., k+1."""
-    return np.asarray(np.abs(np.fft.fft(steps)) ** 2 / len(steps))
-
-
 @check("LA.4-gu2", {"factor": 2})
 def size_of_transform(search: Search, factor: int = 1) -> Result:
     """Proof of Lemma A.4: |1 - e^{it}|^2 is 2 - 2 cos t."""
     worst = corrected = 0.0
-    for k in search.pick((1, 2, 3), (1, 2, 3, 4, 5, 6)):
-        cosine = np.cos(2 * np.pi * np.arange(k + 2) / (k + 2))
-        for bag in exact.small_bags(k, 4):
-            eta = np.array([[float(value)] for value in bag])
-            factors = (1 - eta) ** 2 + eta**2 + 2 * eta * (1 - eta) * cosine
-            right = (1 - cosine) * factors.prod(axis=0) / (k + 2)
-            steps = float_differences(bag)
-            worst = max(worst, np.abs(transform_square(steps) - factor * right).max())
-            corrected = max(corrected, np.abs(transform_square(steps) - 2 * right).max())
+    for bag in exact.small_bags(search.pick(3, 6)):
+        k = len(bag)
+        cosine, eta = cosines(k), np.array([[float(value)] for value in bag])
+        factors = (1 - eta) ** 2 + eta**2 + 2 * eta * (1 - eta) * cosine
+        right = (1 - cosine) * factors.prod(axis=0) / (k + 2)
+        transform_square = np.abs(np.fft.fft(float_differences(bag))) ** 2 / (k + 2)
+        worst = max(worst, np.abs(transform_square - factor * right).max())
+        corrected = max(corrected, np.abs(transform_square - 2 * right).max())
     confirm(corrected < 1e-12, "corrected by the factor 2")
     steps_at_zero = exact.differences([Fraction(1), Fraction(0), Fraction(0)])
-    alternating = sum(((-1) ** s * d for s, d in enumerate(steps_at_zero)), Fraction(0))
+    alternating = total((-1) ** s * d for s, d in enumerate(steps_at_zero))
     return worst < 1e-12, {"square": alternating**2 / 4, "k": k}
 
 
 @check("LA.4-eq", {"factor": 2})
 def squares_as_cosines(search: Search, factor: int = 1) -> Result:
     """Proof of Lemma A.4: the same missing factor 2, now in expectation over the features."""
+
+    def squares(eta: exact.Bag) -> Fraction:
+        return exact.sum_of_squares(exact.poisson_binomial(eta))
+
     worst = corrected = 0.0
     for distribution, k in product(exact.SMALL_CASES.values(), range(1, search.pick(4, 8))):
-        left = Fraction(0)
-        for eta, probability in exact.bags(distribution, k):
-            left += probability * sum(d**2 for d in exact.differences(exact.poisson_binomial(eta)))
+        left = exact.mean_of(distribution, k, squares)
         mu = np.array([float(exact.mean_and_mu(distribution)[1])])
         twice = expected_squares(k, mu)[0]
         worst = max(worst, abs(float(left) - factor * twice / 2))
         corrected = max(corrected, abs(float(left) - twice))
     confirm(corrected < 1e-12, "corrected by the factor 2")
-    sure = sum(d**2 for d in exact.differences([Fraction(1), Fraction(0), Fraction(0)]))
+    sure = exact.sum_of_squares([Fraction(1), Fraction(0), Fraction(0)])
     return worst < 1e-12, {"sure": sure, "distributions": len(exact.SMALL_CASES), "k": k}
-
-
-def counts_by_labelling(eta: tuple[Fraction, ...]) -> list[Fraction]:
-    """The distribution of the count as a sum over labellings, a twin of the product form."""
-    pmf = [Fraction(0)] * (len(eta) + 1)
-    for labels, probability in exact.labellings(eta):
-        pmf[sum(labels)] += probability
-    return pmf
 
 
 def times_linear(polynomial: list[Fraction], constant: Any, slope: Any) -> list[Fraction]:
@@ -151,22 +137,15 @@ def times_linear(polynomial: list[Fraction], constant: Any, slope: Any) -> list[
 @check("LA.5", {"sign": 1})
 def transform_of_differences(search: Search, sign: int = -1) -> Result:
     """Lemma A.5 as an identity of polynomials in w = e^{it}, coefficient by coefficient."""
-    cases = 0
-    for k in search.pick((1, 2, 3, 4), (1, 2, 3, 4, 5, 6)):
-        for eta in exact.small_bags(k, 4):
-            right = [Fraction(1)]
-            for prior in eta:
-                right = times_linear(right, 1 - prior, prior)
-            if exact.differences(counts_by_labelling(eta)) != times_linear(right, 1, sign):
-                return False, {"eta": eta}
-            cases += 1
-    return True, {"cases": cases, "k": k}
-
-
-def cosine_terms(k: int, b: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(1 - cos t_u) (a + b cos t_u)^k for each b (rows) and u = 0, ..., k+1; a = 1 - b."""
-    cosine = np.cos(2 * np.pi * np.arange(k + 2) / (k + 2))
-    return np.asarray((1 - cosine) * (1 - b[:, None] * (1 - cosine)) ** k)
+    agree = []
+    for eta in exact.small_bags(search.pick(4, 6)):
+        right, pmf = [Fraction(1)], [Fraction(0)] * (len(eta) + 1)
+        for prior in eta:
+            right = times_linear(right, 1 - prior, prior)
+        for labels, probability in exact.labellings(eta):
+            pmf[sum(labels)] += probability
+        agree.append(exact.differences(pmf) == times_linear(right, 1, sign))
+    return all(agree), {"cases": len(agree), "k": len(eta)}
 
 
 def weights(largest: float, number: int) -> NDArray[np.float64]:
@@ -186,22 +165,18 @@ def cosine_sum(search: Search, largest: float = 1.0) -> Result:
     for k in sizes:
         b = weights(largest, 60 if k >= 1000 else 400)
         gap = 1 - cosine_terms(k, b).sum(axis=1) / (k + 2) / squares_bound(k, b / 2)
-        slack.see(gap, [f"k = {k}, b = {value:.4g}" for value in b])
-        corrected.see(gap[b <= TWO_THIRDS], [f"k = {k}, b = {v:.4g}" for v in b[b <= TWO_THIRDS]])
+        cases = [f"k = {k}, b = {value:.4g}" for value in b]
+        slack.see(gap, cases)
+        corrected.see(gap[b <= TWO_THIRDS], cases)  # b increases
     confirm(corrected.value > 0, "true for b <= 2/3")
     if slack.value >= 0:
         return True, {"slack": slack}
     a = Fraction(1, 100)
     left = (a**2 + (2 * a - 1) ** 2) / 2
     right = squares_bound(interval.mpf(2), interval.mpf(99) / 200, math=interval)
-    confirm(interval.mpf(left.numerator) / left.denominator > right, "the counterexample")
-    return False, {
-        "left": left,
-        "right": float(right.mid),
-        "corrected": corrected,
-        "largest": sizes[-1],
-        "top": min(largest, 1),
-    }
+    confirm(enclosure(left) > right, "the counterexample")
+    numbers = {"left": left, "right": float(right.mid), "corrected": corrected}
+    return False, {**numbers, "largest": sizes[-1], "top": min(largest, 1)}
 
 
 def middle_block(k: int, closed: bool = False) -> slice:
@@ -218,21 +193,16 @@ def middle_of_the_sum(search: Search, largest: float = 1.0) -> Result:
         cases = [f"k = {k}, b = {value:.4g}" for value in b]
         whole, block = (k + 2) * (1 - b) ** k, cosine_terms(k, b)[:, middle_block(k)].sum(axis=1)
         slack.see(whole - block + 1e-12 * whole, cases)
-        used = np.flatnonzero(b <= TWO_THIRDS)
-        corrected.see(1 - block[used] / whole[used], [cases[i] for i in used])
+        used = b <= TWO_THIRDS  # b increases, so these are the first cases
+        corrected.see(1 - block[used] / whole[used], cases)
     confirm(corrected.value > -1e-12, "true for b <= 2/3")
     if slack.value >= 0:
         return True, {"corrected": corrected}
     a, b_exact = Fraction(1, 4), Fraction(3, 4)
     block = 2 * (a - b_exact) ** 2 + a**2
     confirm(block > 4 * a**2, "the counterexample")
-    return False, {
-        "block": block,
-        "whole": 4 * a**2,
-        "corrected": corrected,
-        "k": k,
-        "top": min(largest, 1),
-    }
+    numbers = {"block": block, "whole": 4 * a**2, "corrected": corrected}
+    return False, {**numbers, "k": k, "top": min(largest, 1)}
 
 
 @check("PA.6-sym", {"closed": True})
@@ -271,10 +241,9 @@ def constants_of_the_sum(search: Search, inner: int = 4) -> Result:
     return slack.value >= 0, {"slack": slack, "k": k}
 
 
-def bump_sum(m: int, alpha: NDArray[np.float64]) -> NDArray[np.float64]:
-    """sum_{u <= m/4} f(u/m)/m with f(x) = x^2 e^{-alpha x^2}, for each alpha."""
-    x = np.arange(m // 4 + 1) / m
-    return np.asarray((x**2 * np.exp(-alpha[:, None] * x**2)).sum(axis=1) / m)
+def bump(x: Any, alpha: Any) -> Any:
+    """f(x) = x^2 e^{-alpha x^2}."""
+    return x**2 * np.exp(-alpha * x**2)
 
 
 @check("PA.7", {"constant": 0.9})
@@ -283,11 +252,12 @@ def riemann_sum(search: Search, constant: float = 1.0) -> Result:
     alpha = np.geomspace(1e-3, 1e9, search.pick(200, 1500))
     slack, alone = Smallest(), Smallest()
     for m in (*range(1, search.pick(60, 400)), 1000, *search.pick((), (10_000,))):
-        total, main = bump_sum(m, alpha), np.sqrt(np.pi) / (4 * alpha**1.5)
+        sums = bump(np.arange(m // 4 + 1) / m, alpha[:, None]).sum(axis=1) / m
+        main = np.sqrt(np.pi) / (4 * alpha**1.5)
         bound = constant * main + 1 / (e * alpha * m)
         cases = [f"m = {m}, alpha = {value:.4g}" for value in alpha]
-        slack.see(1 - total / bound, cases)
-        alone.see(1 - total / main, cases)
+        slack.see(1 - sums / bound, cases)
+        alone.see(1 - sums / main, cases)
     confirm(alone.value > -1e-12, "the first term alone is enough on this grid")
     return slack.value >= 0, {"slack": slack, "m": m}
 
@@ -302,7 +272,7 @@ def confirm_cells(m: int, alpha: float) -> None:
     """The corrected argument of Proposition A.7, cell by cell."""
     u = np.arange(m // 4 + 1)
     peak = int(m / np.sqrt(alpha))
-    height = (u / m) ** 2 * np.exp(-alpha * (u / m) ** 2) / m
+    height = bump(u / m, alpha) / m
     right, left = (bump_integral(alpha, v / m, (v + 1) / m) for v in (u, u - 1))
     below, above = u < peak, u > peak + 1
     confirm((height[below] <= right[below] + 1e-15).all(), "cells before the peak")
@@ -318,8 +288,7 @@ def split_at_the_peak(search: Search, scaled: bool = False, overshoot: int = 0) 
     slack = Smallest()
     for m, alpha in product(range(4, search.pick(40, 200), 4), (1.0, 4.0, 16.0, 50.0, 400.0, 5e4)):
         start = int(np.ceil((m if scaled else 1) / np.sqrt(alpha)))
-        x = np.arange(start, m // 4 + 1) / m
-        upper = (x**2 * np.exp(-alpha * x**2)).sum() / m
+        upper = bump(np.arange(start, m // 4 + 1) / m, alpha).sum() / m
         low, high = (start - 1) / m, 0.25 if scaled else 0.25 - 1 / m
         bound = bump_integral(alpha, low, max(low, high)) + overshoot / (e * alpha * m)
         slack.see([bound - upper + 1e-15], [f"m = {m}, alpha = {alpha:.4g}"])
@@ -339,14 +308,8 @@ def cosine_parabolas(search: Search, upper: float = 4 * pi, lower: float = 2.0) 
     curvature = 2 * np.sin(np.pi * t) ** 2 / t**2
     left = lower * np.pi**2 * (1 + 1e-12) - curvature.max()  # equality in the limit t = 0
     right = curvature.min() - upper
-    return min(left, right) >= 0, {
-        "least": curvature.min(),
-        "upper": upper,
-        "ceiling": lower * pi**2,
-        "right": right,
-        "left": left,
-        "cases": len(t),
-    }
+    numbers = {"least": curvature.min(), "upper": upper, "ceiling": lower * pi**2}
+    return min(left, right) >= 0, {**numbers, "right": right, "left": left, "cases": len(t)}
 
 
 @check("T3.4-range", {"last": 1})

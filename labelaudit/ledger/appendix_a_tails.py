@@ -14,9 +14,9 @@ under LLP. The flip probability is pi = 1/(1+e^epsilon); exact checks take e^eps
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from fractions import Fraction
-from itertools import combinations_with_replacement, pairwise, product
+from itertools import pairwise, product
 from math import e, exp, factorial, floor, inf, log10, sqrt
 from typing import Any
 
@@ -26,20 +26,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labelaudit.bounds import BESSEL_CONSTANT
-from labelaudit.ledger import exact
+from labelaudit.ledger import closed_forms, exact
 from labelaudit.ledger.check import Result, Search, check, confirm
-from labelaudit.ledger.closed_forms import (
-    advantage_from_rest,
-    bessel_constant_is_safe,
-    bessel_spread,
-    counts_of_rest,
-    log_binomial,
-)
-from labelaudit.ledger.exact import HALF
+from labelaudit.ledger.closed_forms import counts_of_rest
+from labelaudit.ledger.exact import HALF, total
 
 FAIR = (HALF,) * 4  # the smallest bag of fair coins with V = 1
 OTHERS = [FAIR, (Fraction(1, 5),) * 9, (Fraction(1, 3),) * 7, (Fraction(0), *FAIR)]
-SIXTHS = tuple(Fraction(j, 6) for j in range(7))
 
 
 def random_bags(search: Search) -> Iterator[NDArray]:
@@ -63,10 +56,7 @@ def rest_pmfs(eta: NDArray) -> NDArray:
 
 def count_pmf(eta: NDArray) -> NDArray:
     """The distribution of the count of a bag, for counts 0..k."""
-    pmf = np.ones(1)
-    for prior in eta:
-        pmf = np.append((1 - prior) * pmf, 0.0) + np.append(0.0, prior * pmf)
-    return pmf
+    return counts_of_rest(np.append(0.0, eta)[None])[0]
 
 
 def total_variance(eta: Any) -> Any:
@@ -86,17 +76,15 @@ def translate(mean: Any, variance: Any, sign: int = -1) -> tuple[int, Any]:
 def distance_to_translated(eta: NDArray, sign: int = -1) -> float:
     """d_TV between the count of a bag and the translated Poisson of its mean and variance."""
     shift, rate = translate(eta.sum(), total_variance(eta), sign)
-    last = max(len(eta), shift + int(rate + 12 * sqrt(rate)) + 30)
-    support = np.arange(last + 1)
-    count = np.zeros(last + 1)
+    count = np.zeros(max(len(eta), shift + int(rate + 12 * sqrt(rate)) + 30) + 1)
     count[: len(eta) + 1] = count_pmf(eta)
-    return float(abs(count - stats.poisson.pmf(support - shift, rate)).sum() / 2)
+    poisson = stats.poisson.pmf(np.arange(len(count)) - shift, rate)
+    return float(abs(count - poisson).sum() / 2)
 
 
 def binomial_distance(size: int, p: float) -> float:
     """The same for a constant prior, on the window of 12 standard deviations that matters."""
-    variance = size * p * (1 - p)
-    shift, rate = translate(size * p, variance)
+    shift, rate = translate(size * p, size * p * (1 - p))
     width = int(12 * sqrt(rate)) + 30
     support = np.arange(max(0, int(size * p) - width), int(size * p) + width)
     count = stats.binom.pmf(support, size, p)
@@ -112,42 +100,32 @@ def approximation_bound(eta: NDArray, offset: float = 2) -> float:
 def translated_poisson_definition(search: Search, sign: int = 1) -> Result:
     """The mean of the translated Poisson must be its first parameter."""
     grid = [Fraction(a, 7) for a in range(-20, 60, search.pick(7, 1))]
-
-    def mean_error(mean: Fraction, variance: Fraction, sign: int) -> Fraction:
-        shift, rate = translate(mean, variance, sign)
-        return shift + rate - mean
-
     pairs = [(mean, variance) for mean in grid for variance in grid if variance >= 0]
     for mean, variance in pairs:
-        confirm(mean_error(mean, variance, -1) == 0, "TP has mean mu when the sign is minus")
-        excess = translate(mean, variance)[1] - variance
-        confirm(0 <= excess < 1, "the variance of TP exceeds sigma^2 by less than one")
-    off = mean_error(Fraction(2), Fraction(1), sign)
-    return off == 0, {"mean": 2 + off, "cases": len(pairs)}
+        shift, rate = translate(mean, variance)
+        confirm(shift + rate == mean, "TP has mean mu when the sign is minus")
+        confirm(0 <= rate - variance < 1, "the variance of TP exceeds sigma^2 by less than one")
+    shift, rate = translate(Fraction(2), Fraction(1), sign)
+    return shift + rate == 2, {"mean": shift + rate, "cases": len(pairs)}
 
 
 @check("LA.12", {"sign": 1}, {"offset": 0.0})
 def approximation(search: Search, sign: int = -1, offset: float = 2) -> Result:
     """Roellin's bound (3.4), with the translated Poisson as he defines it."""
-    worst, tried = 0.0, 0
-    for eta in random_bags(search):
-        if total_variance(eta) > 0:
-            distance = distance_to_translated(eta, sign)
-            worst = max(worst, distance / approximation_bound(eta, offset))
-            tried += 1
-    for size in search.pick((10**3,), (10**3, 10**4, 10**5, 10**6)):
-        for p in (1e-4, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-4):
-            variance = size * p * (1 - p)
-            bound = (sqrt(p**2 * variance) + offset) / variance
-            worst = max(worst, binomial_distance(size, p) / bound)
-            tried += 1
-    coins = np.full(400, 0.5)
-    return worst <= 1, {
-        "worst": worst,
-        "distance": distance_to_translated(coins, 1),
-        "bound": approximation_bound(coins),
-        "tried": tried,
-    }
+    ratios = [
+        distance_to_translated(eta, sign) / approximation_bound(eta, offset)
+        for eta in random_bags(search)
+        if total_variance(eta) > 0
+    ]
+    sizes = search.pick((10**3,), (10**3, 10**4, 10**5, 10**6))
+    for size, p in product(sizes, (1e-4, 0.01, 0.3, 0.5, 0.7, 0.99, 1 - 1e-4)):
+        variance = size * p * (1 - p)
+        bound = (sqrt(p**2 * variance) + offset) / variance
+        ratios.append(binomial_distance(size, p) / bound)
+    coins, worst = np.full(400, 0.5), max(ratios)
+    distance, bound = distance_to_translated(coins, 1), approximation_bound(coins)
+    numbers = {"worst": worst, "distance": distance, "bound": bound, "tried": len(ratios)}
+    return worst <= 1, numbers
 
 
 @check("LA.13", {"offset": 0.0})
@@ -160,16 +138,14 @@ def two_translated(search: Search, offset: float = 1.0) -> Result:
         if rng.random() < 0.3:
             variances[1] = variances[0] + rng.normal(0, 1e-3)
         means = variances + rng.integers(0, 9) + rng.normal(0, 1, 2) * rng.choice([1e-3, 1, 9])
-        (shift1, rate1), (shift2, rate2) = sorted(
-            translate(mean, variance) for mean, variance in zip(means, variances, strict=True)
-        )
-        if shift1 != translate(means[0], variances[0])[0]:
-            means, variances = means[::-1], variances[::-1]
+        pairs = sorted(zip(means, variances, strict=True), key=lambda pair: translate(*pair)[0])
+        (mean1, variance1), (mean2, variance2) = pairs
+        (shift1, rate1), (shift2, rate2) = (translate(*pair) for pair in pairs)
         top = max(shift1 + rate1, shift2 + rate2) + 12 * sqrt(max(rate1, rate2)) + 30
         support = np.arange(shift1, int(top))
         first, second = stats.poisson.pmf(support - [[shift1], [shift2]], [[rate1], [rate2]])
-        change = abs(variances[0] - variances[1]) + offset
-        bound = abs(means[0] - means[1]) / sqrt(variances[0]) + change / variances[0]
+        change = abs(variance1 - variance2) + offset
+        bound = abs(mean1 - mean2) / sqrt(variance1) + change / variance1
         worst = max(worst, abs(first - second).sum() / 2 / bound)
     return worst <= 1, {"worst": worst, "tried": tried}
 
@@ -178,10 +154,10 @@ def two_translated(search: Search, offset: float = 1.0) -> Result:
 def shifted(search: Search, second: Fraction = Fraction(2)) -> Result:
     """The shift by one only works when the two variances are the same."""
     grid = [Fraction(a, 5) for a in range(-15, 40, search.pick(3, 1))]
-    for mean in grid:
-        for variance in (v for v in grid if v >= 0):
-            (shift, rate), (after, same) = translate(mean, variance), translate(mean + 1, variance)
-            confirm((after, same) == (shift + 1, rate), "equal variances shift by exactly one")
+    for mean, variance in product(grid, (v for v in grid if v >= 0)):
+        shift, rate = translate(mean, variance)
+        moved = translate(mean + 1, variance) == (shift + 1, rate)
+        confirm(moved, "equal variances shift by exactly one")
     shift, rate = translate(Fraction(1), Fraction(1))
     return (shift + 1, rate) == translate(Fraction(2), second), {}
 
@@ -196,7 +172,7 @@ def sum_is_twice(search: Search, factor: int = 1, last: int = 5) -> Result:
 
     def terms(upto: int) -> Fraction:  # in units of 1/e, s = 1..upto
         masses = [Fraction(0), *(Fraction(1, factorial(j)) for j in range(upto))]
-        return sum((abs(b - a) for a, b in pairwise(masses)), Fraction(0))
+        return total(abs(b - a) for a, b in pairwise(masses))
 
     distance = 1  # sup over sets: the largest mass of Poisson(1), in units of 1/e
     confirm(abs(float(terms(60)) - 2 * distance) < 1e-15, "over all integers the sum is 2 d_TV")
@@ -211,29 +187,24 @@ def middle_term(search: Search, constant: float = 3.0) -> Result:
     prior, sigma = np.meshgrid(np.linspace(0, 1, 401), sigmas)
     left = (1 - prior) / sigma + (prior * (1 - prior) + 1) / sigma**2
     printed, sharper = float((left * np.sqrt(sigma)).max()), float((left * sigma).max())
-    return printed <= constant, {
-        "printed": printed,
-        "constant": constant,
-        "sharper": sharper,
-        "pairs": left.size,
-    }
+    numbers = {"printed": printed, "constant": constant, "sharper": sharper, "pairs": left.size}
+    return printed <= constant, numbers
 
 
 def bag_gap(eta: NDArray) -> float:
     """f1 - f2 of one bag under LLP."""
-    return float(np.mean(advantage_from_rest(eta, rest_pmfs(eta))))
+    return float(np.mean(closed_forms.advantage_from_rest(eta, rest_pmfs(eta))))
 
 
-def exact_gap(eta: tuple[Fraction, ...], channel: Any = exact.label_proportions) -> Fraction:
+def exact_gap(eta: exact.Bag, channel: exact.Channel = exact.label_proportions) -> Fraction:
     """f1 - f2 of one data set, by enumeration."""
-    gains = (exact.additive_advantage(eta, channel, i) for i in range(len(eta)))
-    return sum(gains, Fraction(0)) / len(eta)
+    return total(exact.additive_advantage(eta, channel, i) for i in range(len(eta))) / len(eta)
 
 
 def coin_gaps(bag_size: int) -> NDArray:
     """f1 - f2 when n = 0..k of the priors are 1/2 and the rest 0: (n/k) C(n-1, (n-1)//2) / 2^n."""
     n = np.arange(1, bag_size + 1)
-    log_mass = log_binomial(n - 1, (n - 1) // 2) - n * np.log(2)
+    log_mass = closed_forms.log_binomial(n - 1, (n - 1) // 2) - n * np.log(2)
     return np.append(0.0, n / bag_size * np.exp(log_mass))
 
 
@@ -262,26 +233,23 @@ def high_probability_definition(search: Search, subtract_uninformed: bool = True
         [(Fraction(0), Fraction(2, 3)), (HALF, Fraction(1, 3))],
         [(Fraction(1, 10), Fraction(1, 4)), (Fraction(9, 10), Fraction(3, 4))],
     ]
-    tried, agree = 0, True
-    for distribution in distributions:
-        for size in range(1, search.pick(4, 6)):
-            mass: dict[Fraction, Fraction] = defaultdict(Fraction)
-            for eta, weight in exact.bags(distribution, size):
-                prior = sum((max(a, 1 - a) for a in eta), Fraction(0)) / size
-                mass[exact_gap(eta) + (0 if subtract_uninformed else prior)] += weight
-            confirm(all(0 <= value <= 1 for value in mass), "the gap lies in [0, 1]")
-            area = Fraction(0)  # under theta -> P(gap > theta), a step function
-            for low, high in zip([Fraction(0), *sorted(mass)], sorted(mass), strict=False):
-                area += (high - low) * sum(mass[value] for value in mass if value > low)
-            agree &= area == exact.expected_advantage(distribution, exact.label_proportions, size)
-            tried += 1
-    return agree, {"tried": tried}
+    agree = []
+    for distribution, size in product(distributions, range(1, search.pick(4, 6))):
+        mass: dict[Fraction, Fraction] = defaultdict(Fraction)
+        for eta, weight in exact.bags(distribution, size):
+            prior = 0 if subtract_uninformed else total(max(a, 1 - a) for a in eta) / size
+            mass[exact_gap(eta) + prior] += weight
+        confirm(all(0 <= value <= 1 for value in mass), "the gap lies in [0, 1]")
+        area = Fraction(0)  # under theta -> P(gap > theta), a step function
+        for low, high in pairwise(sorted({Fraction(0), *mass})):
+            area += (high - low) * sum(mass[value] for value in mass if value > low)
+        expected = exact.expected_advantage(distribution, exact.label_proportions, size)
+        agree.append(area == expected)
+    return all(agree), {"tried": len(agree)}
 
 
 @check("HP-RR", {"eta": (HALF,)})
-def randomized_response_gap(
-    search: Search, eta: tuple[Fraction, ...] = (HALF, Fraction(0))
-) -> Result:
+def gap_of_response(search: Search, eta: exact.Bag = (HALF, Fraction(0))) -> Result:
     """f1 - f2 averages over the m examples, so it is IEAdv(x_1) only for m = 1."""
     channel = exact.randomized_response(Fraction(1, 4))
     grid = [Fraction(j, 5) for j in range(6)]
@@ -314,46 +282,25 @@ def tail_theorem(search: Search, c1: float = 2.0, c2: float = 1.5) -> Result:
     for eta in random_bags(search):
         if (variance := total_variance(eta)) > 1e-12:
             ratio = max(ratio, bag_gap(eta) * len(eta) / sqrt(2 * variance))
-    return worst <= 1 and ratio <= 1, {
-        "c1": c1,
-        "c2": c2,
-        "worst": worst,
-        "ratio": ratio,
-        "tried": tried,
-    }
-
-
-def mean_gap_distribution(
-    gaps: list[Fraction], probability: list[Fraction], n_bags: int
-) -> dict[Fraction, Fraction]:
-    """The exact distribution of the mean gap of `n_bags` independent bags."""
-    total = {Fraction(0): Fraction(1)}
-    for _ in range(n_bags):
-        after: dict[Fraction, Fraction] = defaultdict(Fraction)
-        for value, mass in total.items():
-            for gap, weight in zip(gaps, probability, strict=True):
-                after[value + gap] += mass * weight
-        total = after
-    return {value / n_bags: mass for value, mass in total.items()}
+    numbers = {"c1": c1, "c2": c2, "worst": worst, "ratio": ratio, "tried": tried}
+    return worst <= 1 and ratio <= 1, numbers
 
 
 @check("TA.9-m", {"c1": 0.5})
 def many_bags(search: Search, c1: float = 2.0, c2: float = 1.5) -> Result:
     """The printed proof takes m = k; with n bags the gap is the mean of n independent gaps."""
-    worst, example = 0.0, {}
+    worst, example, weights = 0.0, {}, (Fraction(1, 10), HALF, Fraction(1))
     for size in search.pick((4, 12), (2, 4, 8, 12, 24)):
-        gaps = [Fraction(0)] + [
-            Fraction(n, size) * exact.independent_advantage(HALF, n) for n in range(1, size + 1)
-        ]
-        for weight in (Fraction(1, 10), HALF, Fraction(1)):
-            probability = exact.binomial(size, weight)
+        numbers = range(size + 1)
+        gaps = [Fraction(n, size) * exact.independent_advantage(HALF, n) for n in numbers]
+        for weight, n_bags in product(weights, range(1, search.pick(3, 4))):
+            one_bag = list(zip(gaps, exact.binomial(size, weight), strict=True))
+            means = [(total(bag) / n_bags, mass) for bag, mass in exact.bags(one_bag, n_bags)]
             threshold = c1 * sqrt(weight / 4 / size)
-            for n_bags in range(1, search.pick(3, 4)):
-                masses = mean_gap_distribution(gaps, probability, n_bags)
-                tail = float(sum(mass for value, mass in masses.items() if value > threshold))
-                worst = max(worst, tail * exp(c2 * n_bags * size * float(weight) / 4))
-                if (size, weight) == (4, HALF):
-                    example[n_bags] = sum(m for v, m in masses.items() if v > Fraction(1, 8))
+            tail = float(sum(mass for value, mass in means if value > threshold))
+            worst = max(worst, tail * exp(c2 * n_bags * size * float(weight) / 4))
+            if (size, weight) == (4, HALF):
+                example[n_bags] = sum(mass for value, mass in means if value > Fraction(1, 8))
     confirm(worst <= 1, "the tail of n bags is at most exp(-c2 n k mu)")
     return example[1] == example[2], {"example": example, "c1": c1, "c2": c2, "worst": worst}
 
@@ -389,51 +336,48 @@ def factor_of_the_tail(search: Search, scale: float = 27.0, rate: float = 0.03) 
 
 def float_moves(pmf: NDArray) -> NDArray:
     """|P(Z = s) - P(Z = s - 1)| along the last axis."""
-    edge = np.zeros((*pmf.shape[:-1], 1))
-    return abs(np.append(pmf, edge, axis=-1) - np.append(edge, pmf, axis=-1))
+    return np.asarray(abs(np.diff(pmf, prepend=0.0, append=0.0)))
 
 
-def moves_of_rest(eta: tuple[Fraction, ...]) -> list[Fraction]:
-    """|P(Sigma1 = s) - P(Sigma1 = s - 1)| for s = 0..k, exactly."""
-    return [abs(move) for move in exact.differences(exact.poisson_binomial(eta[1:]))]
+def expected_move(eta: exact.Bag) -> Fraction:
+    """The sum of |P(Sigma1 = s) - P(Sigma1 = s - 1)| over the counts that the bag can have."""
+    moves = exact.differences(exact.poisson_binomial(eta[1:]))
+    pairs = zip(moves, exact.poisson_binomial(eta), strict=True)
+    return total(abs(move) for move, mass in pairs if mass)
 
 
 @check("LA.10", {"constant": 0.7})
 def neighbouring_counts(search: Search, constant: float = 9.0) -> Result:
     """Lemma A.10: compare with the sharp form, twice the largest mass of Sigma1."""
-    confirm(bessel_constant_is_safe(), "the constant of the Bessel bound")
-    worst, tried = 0.0, 0
+    confirm(closed_forms.bessel_constant_is_safe(), "the constant of the Bessel bound")
+    scaled = []
     for eta in random_bags(search):
         if total_variance(eta) >= 1:
             moves, variance = float_moves(count_pmf(eta[1:])), total_variance(eta[1:])
-            confirm(moves.sum() <= bessel_spread(1, variance) + 1e-12, "the Bessel bound")
-            worst = max(worst, moves[count_pmf(eta) > 0].sum() * sqrt(variance))
-            tried += 1
-    for size in search.pick((10, 1000), (5, 10, 100, 1000, 10**4, 10**5, 10**6)):
-        for p in (0.5, 0.3, 0.05, 1e-2, 1e-3, 1e-4):
-            variance = (size - 1) * p * (1 - p)
-            if size * p * (1 - p) >= 1:
-                mode = floor(size * p)
-                worst = max(worst, 2 * stats.binom.pmf(mode, size - 1, p) * sqrt(variance))
-                tried += 1
-    return worst <= constant, {"worst": worst, "constant": constant, "tried": tried}
+            bessel = closed_forms.bessel_spread(1, variance)
+            confirm(moves.sum() <= bessel + 1e-12, "the Bessel bound")
+            scaled.append(moves[count_pmf(eta) > 0].sum() * sqrt(variance))
+    sizes = search.pick((10, 1000), (5, 10, 100, 1000, 10**4, 10**5, 10**6))
+    for size, p in product(sizes, (0.5, 0.3, 0.05, 1e-2, 1e-3, 1e-4)):
+        if size * p * (1 - p) >= 1:
+            top = stats.binom.pmf(floor(size * p), size - 1, p)
+            scaled.append(2 * top * sqrt((size - 1) * p * (1 - p)))
+    worst = max(scaled)
+    return worst <= constant, {"worst": worst, "constant": constant, "tried": len(scaled)}
 
 
 @check("LA.10-eq2", {"first": HALF})
 def second_equality(search: Search, first: Fraction = Fraction(0)) -> Result:
     """When the first label is certain, the sum also has counts that the bag cannot have."""
-
-    def both(eta: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
-        moves = moves_of_rest(eta)
-        pairs = zip(moves, exact.poisson_binomial(eta), strict=True)
-        return sum((move for move, mass in pairs if mass), Fraction(0)), sum(moves, Fraction(0))
-
-    for a, rest in product(SIXTHS, OTHERS[: search.pick(1, 4)]):
-        mean, total = both((a, *rest))
-        confirm(mean <= total, "the expectation is at most the sum")
-        confirm(mean == total or a in (0, 1), "they agree when 0 < eta_1 < 1")
-    mean, total = both((first, *FAIR))
-    return mean == total, {"first": first, "mean": mean, "total": total}
+    for j, rest in product(range(7), OTHERS[: search.pick(1, 4)]):
+        mean, whole = (
+            expected_move((Fraction(j, 6), *rest)),
+            exact.spread(exact.poisson_binomial(rest)),
+        )
+        confirm(mean <= whole, "the expectation is at most the sum")
+        confirm(mean == whole or j in (0, 6), "they agree when 0 < eta_1 < 1")
+    mean, whole = expected_move((first, *FAIR)), exact.spread(exact.poisson_binomial(FAIR))
+    return mean == whole, {"first": first, "mean": mean, "total": whole}
 
 
 @check("LA.10-tri", {"compared": "Sigma"})
@@ -442,11 +386,11 @@ def triangle_step(search: Search, compared: str = "Sigma1") -> Result:
     eta = (Fraction(1), *FAIR)
     shift, rate = translate(sum(eta), total_variance(eta))
     gamma = [0.0] * shift + [exp(-rate) / factorial(j) * rate**j for j in range(40)]
-    rest = [float(mass) for mass in [*exact.poisson_binomial(eta[1:]), Fraction(0)]]
-    count = [float(mass) for mass in exact.poisson_binomial(eta)]
-    full = sum(abs(a - b) for a, b in zip(count, gamma, strict=False)) + sum(gamma[len(count) :])
+    count, rest = exact.poisson_binomial(eta), [*exact.poisson_binomial(eta[1:]), Fraction(0)]
+    full = sum(abs(float(a) - b) for a, b in zip(count, gamma, strict=False))
+    full += sum(gamma[len(count) :])
     shown = rest if compared == "Sigma1" else count
-    printed = sum(abs(a - b) for a, b in zip(shown, gamma, strict=False))
+    printed = sum(abs(float(a) - b) for a, b in zip(shown, gamma, strict=False))
     for bag in random_bags(search):
         variance = total_variance(bag[1:])
         if variance >= 1:
@@ -483,18 +427,14 @@ def needs_rest(search: Search, constant: Fraction = Fraction(3)) -> Result:
     near_one = np.array([0.5, *[0.99] * 76])
     both = [approximation_bound(eta) for eta in (near_one, near_one[1:])]
     allowed = [float(constant) / sqrt(total_variance(eta)) for eta in (near_one, near_one[1:])]
-    fails = left > constant / sigma and sum(both) > sum(allowed)
+    right = constant / sigma
+    fails = left > right and sum(both) > sum(allowed)
     for eta in random_bags(search):
         if total_variance(eta) >= 1:
             scaled = approximation_bound(eta[1:]) * sqrt(total_variance(eta[1:]))
             confirm(scaled <= corrected, "V >= 1 gives 1 + 4/sqrt(3) instead of 3")
-    return not fails, {
-        "left": left,
-        "constant": constant,
-        "right": constant / sigma,
-        "both": sum(both),
-        "allowed": sum(allowed),
-    }
+    numbers = {"left": left, "right": right, "both": sum(both), "allowed": sum(allowed)}
+    return not fails, {"constant": constant, **numbers}
 
 
 @check("LA.10-over", {"constant": 2.9})
@@ -503,29 +443,21 @@ def over_approximation(search: Search, constant: float = 3.0) -> Result:
     grid = np.concatenate([np.linspace(1, 2, 10001), np.geomspace(2, 1e8, search.pick(100, 10000))])
     ratio = float(((np.sqrt(grid) + 2) / np.sqrt(grid)).max())
     bags = [eta for eta in random_bags(search) if total_variance(eta) > 0]
-    excess = max(
-        approximation_bound(eta) - (sqrt(total_variance(eta)) + 2) / total_variance(eta)
-        for eta in bags
-    )
-    return ratio <= constant and excess <= 1e-12, {
-        "ratio": ratio,
-        "constant": constant,
-        "cases": len(grid),
-        "bags": len(bags),
-    }
+    variances = [total_variance(eta) for eta in bags]
+    bounds = [(sqrt(variance) + 2) / variance for variance in variances]
+    excess = max(approximation_bound(a) - bound for a, bound in zip(bags, bounds, strict=True))
+    numbers = {"ratio": ratio, "constant": constant, "cases": len(grid), "bags": len(bags)}
+    return ratio <= constant and excess <= 1e-12, numbers
 
 
 @check("LA.10-fin", {"first": Fraction(0)})
 def final_display(search: Search, first: Fraction = Fraction(1)) -> Result:
     """The last display bounds (1 - eta_1) times the quantity of the lemma."""
 
-    def sides(eta: tuple[Fraction, ...]) -> tuple[Fraction, Fraction]:
-        pmf, rest = exact.poisson_binomial(eta), [Fraction(0), *exact.poisson_binomial(eta[1:])]
-        shown = wanted = Fraction(0)
-        for mass, before, move in zip(pmf, rest, moves_of_rest(eta), strict=True):
-            if mass:
-                shown, wanted = shown + abs(mass - before), wanted + move
-        return shown, wanted
+    def sides(eta: exact.Bag) -> tuple[Fraction, Fraction]:
+        rest = [Fraction(0), *exact.poisson_binomial(eta[1:])]
+        pairs = zip(exact.poisson_binomial(eta), rest, strict=True)
+        return total(abs(mass - before) for mass, before in pairs if mass), expected_move(eta)
 
     for j, rest in product(range(9), OTHERS[: search.pick(1, 4)]):
         shown, wanted = sides((Fraction(j, 8), *rest))
@@ -546,72 +478,52 @@ def weighted_moves(eta: np.ndarray) -> np.ndarray:
 def missing_expectation(search: Search, average: bool = False) -> Result:
     """The right side is random: the expectation over Sigma is missing."""
 
-    def right(eta: tuple[Fraction, ...]) -> dict[Any, Fraction]:
-        size = len(eta)
-        total: dict[Any, Fraction] = {Fraction(s, size): Fraction(0) for s in range(size + 1)}
-        for i in range(size):
-            for z, after in exact.posterior(eta, exact.label_proportions, i).items():
-                total[z] += abs(eta[i] - after) / size
-        return total
+    def right(eta: exact.Bag, count: int) -> Fraction:
+        size, moves = len(eta), []
+        for i, prior in enumerate(eta):
+            posteriors = exact.posterior(eta, exact.label_proportions, i)
+            moves.append(abs(prior - posteriors.get(Fraction(count, size), prior)))
+        return total(moves) / size
 
-    def mean_right(eta: tuple[Fraction, ...]) -> Fraction:
-        masses = zip(right(eta).values(), exact.poisson_binomial(eta), strict=True)
-        return sum((value * mass for value, mass in masses), Fraction(0))
+    def mean_right(eta: exact.Bag) -> Fraction:
+        return total(right(eta, s) * mass for s, mass in enumerate(exact.poisson_binomial(eta)))
 
-    grid = [
-        eta
-        for size in range(1, search.pick(4, 5))
-        for eta in combinations_with_replacement(SIXTHS, size)
-    ]
+    grid = list(exact.small_bags(search.pick(3, 4), steps=6))
     slack = min(mean_right(eta) - exact_gap(eta) for eta in grid)
     confirm(slack >= 0, "with the expectation over Sigma the step holds")
     coins = (HALF, HALF)
-    shown = mean_right(coins) if average else right(coins)[HALF]
-    return exact_gap(coins) <= shown, {
-        "gap": exact_gap(coins),
-        "shown": shown,
-        "slack": slack,
-        "cases": len(grid),
-    }
+    gap, shown = exact_gap(coins), mean_right(coins) if average else right(coins, 1)
+    return gap <= shown, {"gap": gap, "shown": shown, "slack": slack, "cases": len(grid)}
 
 
 @check("TA.9-post", {"shift": 0})
 def posterior_formula(search: Search, shift: int = 1) -> Result:
     """Bayes' rule for one label of a bag, against enumeration of all labellings."""
-    tried, agree = 0, True
-    for size in range(1, search.pick(4, 6)):
-        for eta in combinations_with_replacement(SIXTHS, size):
-            # entry s + 1 is P(Sigma^(-1) = s), for s = -1..k
-            rest = [Fraction(0), *exact.poisson_binomial(eta[1:]), Fraction(0)]
-            posteriors = exact.posterior(eta, exact.label_proportions, 0)
-            for s in range(size + 1):
-                if Fraction(s, size) in posteriors:
-                    positive, negative = eta[0] * rest[s + 1 - shift], (1 - eta[0]) * rest[s + 1]
-                    whole = positive + negative
-                    agree &= positive == posteriors[Fraction(s, size)] * whole and whole > 0
-                    tried += 1
-    return agree, {"tried": tried}
+    agree = []
+    for eta in exact.small_bags(search.pick(3, 5), steps=6):
+        # entry s + 1 is P(Sigma^(-1) = s), for s = -1..k
+        rest = [Fraction(0), *exact.poisson_binomial(eta[1:]), Fraction(0)]
+        for alpha, after in exact.posterior(eta, exact.label_proportions, 0).items():
+            s = int(alpha * len(eta))
+            positive, negative = eta[0] * rest[s + 1 - shift], (1 - eta[0]) * rest[s + 1]
+            agree.append(positive == after * (positive + negative) and positive + negative > 0)
+    return all(agree), {"tried": len(agree)}
 
 
 @check("e-eff_diff", {"factor": 0.9})
 def effective_difference(search: Search, factor: float = 1.0) -> Result:
     """Each summand is E|eta_i - posterior|."""
-    slack, tried = 1.0, 0
-    for eta in random_bags(search):
-        right = factor * weighted_moves(eta).mean()
-        slack = min(slack, float(right - bag_gap(eta)))
-        tried += 1
-    return slack >= -1e-12, {"slack": max(slack, 0.0) if slack > -1e-12 else slack, "tried": tried}
+    gaps = [factor * weighted_moves(eta).mean() - bag_gap(eta) for eta in random_bags(search)]
+    slack = float(min(gaps))
+    shown = max(slack, 0.0) if slack > -1e-12 else slack  # without rounding
+    return slack >= -1e-12, {"slack": shown, "tried": len(gaps)}
 
 
 @check("TA.9-le1", {"bound": 0.4})
 def at_most_one(search: Search, bound: float = 1.0) -> Result:
     """The left side is E|eta_i - posterior|, which is at most 2 mu_i."""
-    worst, tried = 0.0, 0
-    for eta in random_bags(search):
-        worst = max(worst, float(weighted_moves(eta).max()))
-        tried += 1
-    return worst <= bound, {"worst": worst, "bound": bound, "tried": tried}
+    largest = [float(weighted_moves(eta).max()) for eta in random_bags(search)]
+    return max(largest) <= bound, {"worst": max(largest), "bound": bound, "tried": len(largest)}
 
 
 @check("TA.9-fn", {"bag_size": 10})
@@ -623,45 +535,41 @@ def footnote(search: Search, bag_size: int = 2) -> Result:
     expected, no_variance = 16 * Fraction(1, 8), Fraction(0)  # eta in {0, 1/2}, k = 17, b = 1/2
     confirm(expected >= 1 + HALF, "the condition holds for the second distribution")
     confirm(no_variance <= expected - HALF, "a bag of zeros still has C = 1")
-    return event == condition, {
-        "bag_size": bag_size,
-        "rest": rest,
-        "threshold": 1 + beta,
-        "variance": bag_size * mu,
-    }
+    numbers = {"rest": rest, "threshold": 1 + beta, "variance": bag_size * mu}
+    return event == condition, {"bag_size": bag_size, **numbers}
 
 
 @check("TA.9-Bern", {"variance": 1 / 16})
 def bernstein(search: Search, variance: float = 1.0) -> Result:
     """Bernstein's inequality for variables in [0, 1/4] whose second moment is below the mean."""
     worst, sharper, tried = 0.0, 0.0, 0
-    for size in search.pick((1, 5, 50, 1000), (1, 2, 5, 20, 50, 200, 1000, 10**4, 10**5)):
-        for weight in (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.99):
-            mu = weight / 4  # mu_i is 1/4 with probability `weight`, else 0
-            for beta in np.geomspace(1e-3, 1, 25) * size * max(mu, 0.25 - mu):
-                right = exp(-(beta**2) / (2 * variance * size * mu + beta / 6))
-                quarter = exp(-(beta**2) / (size * mu / 2 + beta / 6))
-                upper = stats.binom.sf(np.floor(4 * (size * mu + beta) + 1e-9), size, weight)
-                low = 4 * ((size - 1) * mu - beta)
-                lower = stats.binom.cdf(np.floor(low + 1e-9), size - 1, weight) if low >= 0 else 0.0
-                worst = max(worst, max(upper, lower) / max(right, 1e-280))
-                sharper = max(sharper, max(upper, lower) / max(quarter, 1e-280))
-                tried += 2
+    sizes = search.pick((1, 5, 50, 1000), (1, 2, 5, 20, 50, 200, 1000, 10**4, 10**5))
+    for size, weight in product(sizes, (1e-4, 1e-3, 0.01, 0.05, 0.2, 0.5, 0.8, 0.99)):
+        mu = weight / 4  # mu_i is 1/4 with probability `weight`, else 0
+        for beta in np.geomspace(1e-3, 1, 25) * size * max(mu, 0.25 - mu):
+            right = exp(-(beta**2) / (2 * variance * size * mu + beta / 6))
+            quarter = exp(-(beta**2) / (size * mu / 2 + beta / 6))
+            upper = stats.binom.sf(np.floor(4 * (size * mu + beta) + 1e-9), size, weight)
+            low = np.floor(4 * ((size - 1) * mu - beta) + 1e-9)
+            tail = max(upper, stats.binom.cdf(low, size - 1, weight))
+            worst = max(worst, tail / max(right, 1e-280))
+            sharper = max(sharper, tail / max(quarter, 1e-280))
+            tried += 2
     return worst <= 1, {"worst": worst, "sharper": sharper, "tried": tried}
 
 
 @check("RA.15", {"constant": 0.5})
 def conditional_bound(search: Search, constant: float = BESSEL_CONSTANT) -> Result:
     """Remark A.15 with the constant of the sharper Bessel bound and no condition on V."""
-    worst, tried = 0.0, 0
+    ratios = []
     for eta in random_bags(search):
         each = eta * (1 - eta)
         rest = each.sum() - each
         if (each > 0).any() and np.all(rest[each > 0] > 1e-9):
             right = (each[each > 0] / np.sqrt(rest[each > 0])).sum() / len(eta)
-            worst = max(worst, bag_gap(eta) / right)
-            tried += 1
-    return worst <= constant, {"worst": worst, "constant": constant, "tried": tried}
+            ratios.append(bag_gap(eta) / right)
+    worst = max(ratios)
+    return worst <= constant, {"worst": worst, "constant": constant, "tried": len(ratios)}
 
 
 @check("RA.15-need", {"certain": 4})
@@ -688,62 +596,50 @@ def further_assumption(search: Search, certain: int = 7) -> Result:
     return shown == inf, {"worst": worst}
 
 
-ODDS = tuple(Fraction(2) ** j for j in range(0, 9, 2))  # e^epsilon
-GRID = tuple(Fraction(j, 20) for j in range(21))
-
-
 def one_coin(flip: Fraction) -> exact.Channel:
     """A wrong mechanism: one coin flips all labels together."""
+    return lambda labels: {labels: 1 - flip, tuple(1 - label for label in labels): flip}
 
-    def channel(labels: exact.Labels) -> Mapping[Hashable, Fraction]:
-        flipped = tuple(1 - label for label in labels)
-        return {labels: 1 - flip, flipped: flip}
 
-    return channel
+Response = Callable[[Fraction], exact.Channel]
 
 
 @check("LA.16", {"mechanism": one_coin})
-def any_number_of_examples(
-    search: Search, mechanism: Callable[[Fraction], exact.Channel] = exact.randomized_response
-) -> Result:
+def many_examples(search: Search, mechanism: Response = exact.randomized_response) -> Result:
     """Lemma A.16: brute force over all labels and all releases of up to four examples."""
     priors = (Fraction(1, 10), Fraction(2, 5), HALF, Fraction(9, 10))
     distribution = [(Fraction(1, 5), Fraction(1, 3)), (HALF, Fraction(2, 3))]
-    tried, agree = 0, True
+    agree, same = [], True
     for flip in (Fraction(0), Fraction(1, 10), Fraction(1, 3), HALF):
         channel = mechanism(flip)
-        whole = exact.expected_advantage(distribution, channel, 1)
+        single = exact.expected_advantage(distribution, channel, 1)
         for size in range(2, search.pick(4, 5)):
-            agree &= exact.expected_advantage(distribution, channel, size) == whole
-            for eta in priors:
+            same &= exact.expected_advantage(distribution, channel, size) == single
+            for eta, other in product(priors, repeat=2):
                 alone = exact.additive_advantage((eta,), channel, 0)
-                for other in priors:
-                    data = (eta, *(other,) * (size - 1))
-                    agree &= exact.additive_advantage(data, channel, 0) == alone
-                    tried += 1
-    return agree, {"tried": tried}
+                data = (eta, *(other,) * (size - 1))
+                agree.append(exact.additive_advantage(data, channel, 0) == alone)
+    return same and all(agree), {"tried": len(agree)}
 
 
 @check("TA.17", {"flip_of": lambda odds: 1 / (2 + odds)}, {"one_sided": True})
 def advantage_formula(
-    search: Search,
-    flip_of: Callable[[Fraction], Fraction] = exact.flip_for,
-    one_sided: bool = False,
+    search: Search, flip_of: exact.Flip = exact.flip_for, one_sided: bool = False
 ) -> Result:
     """Theorem A.17 against every deterministic adversary; the formula uses pi = 1/(1+e^eps)."""
-    odds_grid = [*ODDS, *(Fraction(exp(2.0**j)) for j in search.pick(range(-4, 3), range(-4, 6)))]
-    tried, agree = 0, True
-    for odds in odds_grid:
+    powers = [exp(2.0**j) for j in search.pick(range(-4, 3), range(-4, 6))]
+    agree = []
+    for odds in (*(Fraction(2) ** j for j in range(0, 9, 2)), *map(Fraction, powers)):
         channel, pi = exact.randomized_response(flip_of(odds)), exact.flip_for(odds)
-        for eta in (*GRID, pi, 1 - pi, pi / 2, Fraction(1, 10**4)):
+        grid = [Fraction(j, 20) for j in range(21)]
+        for eta in (*grid, pi, 1 - pi, pi / 2, Fraction(1, 10**4)):
             best = exact.best_deterministic_gain((eta,), channel, 0)
             formula = (min(eta, 1 - eta) - pi) * (pi <= eta <= (1 if one_sided else 1 - pi))
-            pairs: dict[Any, list[Fraction]] = dict(exact.joint((eta,), channel, 0))
             guess = {(z,): 1 if eta > 1 - pi else 0 if eta < pi else z for z in (0, 1)}
-            printed = sum((pair[guess[z]] for z, pair in pairs.items()), Fraction(0))
-            agree &= best == formula and printed - max(eta, 1 - eta) == best
-            tried += 1
-    return agree, {"tried": tried}
+            pairs = exact.joint((eta,), channel, 0)
+            printed = total(pair[guess[z]] for z, pair in pairs.items()) - max(eta, 1 - eta)
+            agree.append(best == formula == printed)
+    return all(agree), {"tried": len(agree)}
 
 
 @check("TA.17-ratio", {"inverted": True})

@@ -20,13 +20,14 @@ import sympy
 from labelaudit.ledger import exact
 from labelaudit.ledger.check import Result, Search, check, confirm
 from labelaudit.ledger.closed_forms import laplace_variance
-from labelaudit.ledger.exact import HALF
+from labelaudit.ledger.exact import HALF, total
 
 Q, EPSILON, SIZE = sympy.symbols("q epsilon k", positive=True)
 
 PRIOR = {0: Fraction(1, 5), 1: Fraction(2, 3)}
 TRUE_THETA = (Fraction(1, 5), Fraction(7, 15))  # h* as theta
 OTHER_THETA = (Fraction(1, 3), Fraction(1, 4))
+Theta = tuple[Fraction, Fraction]
 Slope = Callable[[Fraction, Fraction], Fraction]
 SLOPES: dict[str, Slope] = {
     "squared error": lambda p, y: 2 * (p - y),
@@ -39,65 +40,38 @@ RATES: dict[str, Callable[[Fraction], Fraction]] = {  # the derivative of the sl
 
 
 class NoisyBag(NamedTuple):
-    """One bag, its proportion and the noise of its release, with their probability."""
+    """One bag: its probability, mean feature, mean prediction, proportion and released noise.
+
+    The gradient of the mean prediction in theta is (1, x), so its squared norm is 1 + x^2.
+    """
 
     mass: Fraction
-    features: tuple[int, ...]
+    x: Fraction
+    p: Fraction
     alpha: Fraction
     noise: Fraction
 
 
-def noisy_bags(size: int, divide: bool = True) -> Iterator[NoisyBag]:
+def noisy_bags(size: int, divide: bool = True, theta: Theta = OTHER_THETA) -> Iterator[NoisyBag]:
     """Every bag, count and release of the exact model; divide=False is the printed debiasing."""
     rows, values = exact.geometric_count(size, HALF), exact.debiased(size, HALF, divide)
     for features in product((0, 1), repeat=size):
-        for count, probability in enumerate(exact.poisson_binomial([PRIOR[x] for x in features])):
+        x = Fraction(sum(features), size)
+        p = theta[0] + theta[1] * x
+        for count, probability in enumerate(exact.poisson_binomial([PRIOR[i] for i in features])):
             alpha = Fraction(count, size)
             for mass, value in zip(rows[count], values, strict=True):
-                yield NoisyBag(HALF**size * probability * mass, features, alpha, value - alpha)
-
-
-def prediction(theta: tuple[Fraction, Fraction], features: tuple[int, ...]) -> Fraction:
-    """The average prediction over the bag."""
-    return theta[0] + theta[1] * Fraction(sum(features), len(features))
-
-
-def direction(features: tuple[int, ...]) -> tuple[Fraction, Fraction]:
-    """The gradient of the average prediction in theta."""
-    return Fraction(1), Fraction(sum(features), len(features))
-
-
-def square_norm(vector: tuple[Fraction, ...]) -> Fraction:
-    """The squared Euclidean norm."""
-    return sum((part**2 for part in vector), Fraction(0))
-
-
-def mean_gradients(size: int, slope: Slope, divide: bool) -> tuple[list[Fraction], list[Fraction]]:
-    """E grad l(h(B), noisy alpha) and E grad l(h(B), alpha), exactly."""
-    noisy, clean = [Fraction(0)] * 2, [Fraction(0)] * 2
-    for mass, features, alpha, noise in noisy_bags(size, divide):
-        p = prediction(OTHER_THETA, features)
-        for axis, part in enumerate(direction(features)):
-            noisy[axis] += mass * slope(p, alpha + noise) * part
-            clean[axis] += mass * slope(p, alpha) * part
-    return noisy, clean
+                yield NoisyBag(HALF**size * probability * mass, x, p, alpha, value - alpha)
 
 
 def square_terms(size: int, name: str, divide: bool = True) -> tuple[Fraction, ...]:
     """E|grad(noisy)|^2, E|grad(alpha)|^2, E Z^2|d grad|^2, and E|d grad|^2, exactly."""
     slope, rate, totals = SLOPES[name], RATES[name], [Fraction(0)] * 4
-    for mass, features, alpha, noise in noisy_bags(size, divide):
-        p, norm = prediction(OTHER_THETA, features), square_norm(direction(features))
-        totals[0] += mass * slope(p, alpha + noise) ** 2 * norm
-        totals[1] += mass * slope(p, alpha) ** 2 * norm
-        totals[2] += mass * noise**2 * rate(p) ** 2 * norm
-        totals[3] += mass * rate(p) ** 2 * norm
+    for mass, x, p, alpha, noise in noisy_bags(size, divide):
+        change = rate(p) ** 2
+        squares = (slope(p, alpha + noise) ** 2, slope(p, alpha) ** 2, noise**2 * change, change)
+        totals = [a + mass * (1 + x**2) * b for a, b in zip(totals, squares, strict=True)]
     return tuple(totals)
-
-
-def sizes(search: Search) -> range:
-    """The bag sizes of the exact model."""
-    return range(1, search.pick(4, 7))
 
 
 @check("TD.1", {"divide": False})
@@ -105,19 +79,14 @@ def optimal_predictor(search: Search, divide: bool = True) -> Result:
     """The excess of squared error is Var(h-h*)/k + (E(h-h*))^2, zero only for h = h* a.s."""
     grid = [*(Fraction(j, 12) for j in range(1, 12)), *PRIOR.values()]
     least, entropy = Fraction(1), 1.0
-    for size in sizes(search)[:4]:
-        table = [
-            (bag.mass, sum(bag.features), bag.alpha + bag.noise) for bag in noisy_bags(size, divide)
-        ]
+    for size in range(1, search.pick(4, 5)):
+        table = list(noisy_bags(size, divide, TRUE_THETA))
         for low, high in product(grid, repeat=2):
             if (low, high) == tuple(PRIOR.values()):
                 continue
             gaps, excess, extra = (low - PRIOR[0], high - PRIOR[1]), Fraction(0), 0.0
-            for mass, number, noisy in table:
-                p, best = (
-                    (a * (size - number) + b * number) / size
-                    for a, b in ((low, high), (PRIOR[0], PRIOR[1]))
-                )
+            for mass, x, best, alpha, noise in table:
+                p, noisy = low + (high - low) * x, alpha + noise
                 excess += mass * ((p - noisy) ** 2 - (best - noisy) ** 2)
                 odds = noisy * log(best / p) + (1 - noisy) * log((1 - best) / (1 - p))
                 extra += float(mass) * odds
@@ -125,12 +94,8 @@ def optimal_predictor(search: Search, divide: bool = True) -> Result:
             spread = (gaps[0] - gaps[1]) ** 2 / 4 / size
             confirm(not divide or excess == spread + mean**2, "the excess in closed form")
             least, entropy = min(least, excess), min(entropy, extra)
-    return least > 0 and entropy > 0, {
-        "least": least,
-        "entropy": entropy,
-        "cases": len(grid),
-        "largest": min(4, sizes(search)[-1]),
-    }
+    numbers = {"least": least, "entropy": entropy, "cases": len(grid), "largest": size}
+    return least > 0 and entropy > 0, numbers
 
 
 @check("TD.2-bias", {"divide": False}, {"slopes": {"fourth power": lambda p, y: 4 * (p - y) ** 3}})
@@ -139,26 +104,26 @@ def unbiased_gradient(
 ) -> Result:
     """Given the bag and alpha, the gradient is affine in the noise, whose mean is zero."""
     agree = True
-    for size in sizes(search):
-        for slope in slopes.values():
-            noisy, clean = mean_gradients(size, slope, divide)
-            agree &= noisy == clean
+    for size, slope, axis in product(range(1, search.pick(4, 7)), slopes.values(), (0, 1)):
+        bias = total(
+            mass * (slope(p, alpha + noise) - slope(p, alpha)) * x**axis
+            for mass, x, p, alpha, noise in noisy_bags(size, divide)
+        )
+        agree &= bias == 0
     return agree, {}
 
 
 @check("TD.2-var", {"divide": False})
 def gradient_square(search: Search, divide: bool = True) -> Result:
     """The cross term vanishes because the noise has mean zero given alpha."""
-    a, b, alpha, first, second = sympy.symbols("a b alpha m1 m2")
-    z = sympy.symbols("Z")
+    a, b, alpha, first, second, z = sympy.symbols("a b alpha m1 m2 Z")
     grown = sympy.expand((a * (alpha + z) + b) ** 2 - (a * alpha + b) ** 2)
     mean = grown.coeff(z, 1) * first + grown.coeff(z, 2) * second
     confirm(sympy.simplify(mean.subs(first, 0) - a**2 * second) == 0, "given the bag and alpha")
     agree = True
-    for size in sizes(search):
-        for name in SLOPES:
-            noisy, clean, added, _ = square_terms(size, name, divide)
-            agree &= noisy == clean + added
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
+        noisy, clean, added, _ = square_terms(size, name, divide)
+        agree &= noisy == clean + added
     return agree, {}
 
 
@@ -166,11 +131,10 @@ def gradient_square(search: Search, divide: bool = True) -> Result:
 def largest_variance(search: Search, choose: Callable[[list[Fraction]], Fraction] = max) -> Result:
     """Var(Z_alpha) = E[Z_alpha^2], as the noise has mean zero."""
     ratios = []
-    for size in sizes(search):
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
         variances = [exact.moments(size, HALF, count)[1] for count in range(size + 1)]
-        for name in SLOPES:
-            *_, added, bare = square_terms(size, name)
-            ratios.append(added / (choose(variances) * bare))
+        *_, added, bare = square_terms(size, name)
+        ratios.append(added / (choose(variances) * bare))
     return max(ratios) <= 1, {"least": min(ratios), "most": max(ratios)}
 
 
@@ -194,13 +158,8 @@ def variance_of_geometric(search: Search, laplace: float = 2.0) -> Result:
     grid = [2.0 ** (j / 4) for j in range(-4 * search.pick(6, 20), 21)]
     ratios = [2 / (2 * sinh(eps / 2)) ** 2 * eps**2 / laplace for eps in grid]
     smaller = max(ratios) < 1 and all(a > b for a, b in pairwise(ratios))
-    return same and smaller, {
-        "ratios": ratios,
-        "grid": grid,
-        "last": ratios[-1],
-        "largest": grid[-1],
-        "cases": len(grid),
-    }
+    ends = {"last": ratios[-1], "largest": grid[-1], "cases": len(grid)}
+    return same and smaller, {"ratios": ratios, "grid": grid, **ends}
 
 
 @check("D-clipvar", {"divide": False})
@@ -243,15 +202,6 @@ def less_noise(search: Search, clipped: bool = True) -> Result:
     return worst < 1, {"worst": worst, "scaled": scaled}
 
 
-def laplace_mean(function: Any, scale: float) -> Any:
-    """E f(Z) for Laplace noise Z, by quadrature on both half-lines."""
-
-    def both_sides(z: Any) -> Any:
-        return (function(z) + function(-z)) * mpmath.exp(-z / scale) / (2 * scale)
-
-    return mpmath.quad(both_sides, [0, scale, 10 * scale, mpmath.inf])
-
-
 @check("D-traj", {"predictor": "linear"})
 def expected_trajectory(search: Search, predictor: str = "logistic") -> Result:
     """The first step has the same mean; the second only if the gradient is affine in theta."""
@@ -269,8 +219,12 @@ def expected_trajectory(search: Search, predictor: str = "logistic") -> Result:
     def sigmoid(t: Any) -> Any:
         return 1 / (1 + mpmath.exp(-t))
 
+    def both_sides(z: Any) -> Any:  # the density of the noise z or -z times the prediction
+        predictions = sigmoid(step / 2 + step * z) + sigmoid(step / 2 - step * z)
+        return predictions * mpmath.exp(-z) / 2
+
     clean = second_iterate(sqrt(3) / (1 + sqrt(3)))  # sigmoid(ln(3)/2)
-    noisy = second_iterate(laplace_mean(lambda z: sigmoid(step / 2 + step * z), 1.0))
+    noisy = second_iterate(mpmath.quad(both_sides, [0, 1, 10, mpmath.inf]))  # Laplace noise
     # debiased RR at e^epsilon = 3 gives 3/2 or -1/2, so theta_1 is ln 3 (probability 3/4) or -ln 3
     response = second_iterate(Fraction(3, 4) * Fraction(3, 4) + Fraction(1, 4) * Fraction(1, 4))
     same = predictor == "linear" and linear
@@ -304,10 +258,10 @@ def affine_slopes(search: Search, power: int = 2) -> Result:
 @check("TD.1-mean", {"summed": True})
 def mean_of_proportion(search: Search, summed: bool = False) -> Result:
     """The mean proportion of a bag is the average of h* over it: the sum sign is missing."""
-    for size in sizes(search):
+    for size in range(1, search.pick(4, 7)):
         for features in product((0, 1), repeat=size):
             pmf = exact.poisson_binomial([PRIOR[x] for x in features])
-            mean = sum((Fraction(s, size) * mass for s, mass in enumerate(pmf)), Fraction(0))
+            mean = total(Fraction(s, size) * mass for s, mass in enumerate(pmf))
             confirm(mean == sum(PRIOR[x] for x in features) / size, "E(alpha) averages h*")
     mean = (PRIOR[0] + PRIOR[1]) / 2
     printed = [sum(PRIOR.values()) / 2] if summed else [PRIOR[x] / 2 for x in (0, 1)]
@@ -319,35 +273,33 @@ def cross_term(search: Search, with_noise: bool = False) -> Result:
     """The printed cross term has lost its factor Z_alpha (and the 2 of a square)."""
 
     def cross(size: int, name: str, with_noise: bool) -> Fraction:
-        slope, rate = SLOPES[name], RATES[name]
-        terms = (
-            mass * slope(p, alpha) * rate(p) * square_norm(direction(features)) * factor
-            for mass, features, alpha, noise in noisy_bags(size)
-            for p, factor in [(prediction(OTHER_THETA, features), noise if with_noise else 1)]
+        return total(
+            mass * SLOPES[name](p, alpha) * RATES[name](p) * (1 + x**2) * noise**with_noise
+            for mass, x, p, alpha, noise in noisy_bags(size)
         )
-        return sum(terms, Fraction(0))
 
-    for size, name in product(sizes(search), SLOPES):
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
         confirm(cross(size, name, True) == 0, "with the noise the cross term vanishes")
     shown = cross(1, "squared error", with_noise)
     return shown == 0, {"shown": shown}
 
 
 @check("TD.2-trace", {"theta": TRUE_THETA})
-def trace_of_covariance(search: Search, theta: tuple[Fraction, Fraction] = OTHER_THETA) -> Result:
+def trace_of_covariance(search: Search, theta: Theta = OTHER_THETA) -> Result:
     """True only for mean zero; both sides of the equality lack the same squared mean."""
 
     def parts(size: int, name: str) -> tuple[Fraction, Fraction, Fraction]:
-        mean, square = [Fraction(0)] * 2, [Fraction(0)] * 2
-        for mass, features, alpha, _ in noisy_bags(size):
-            for axis, part in enumerate(direction(features)):
-                value = SLOPES[name](prediction(theta, features), alpha) * part
-                mean[axis] += mass * value
-                square[axis] += mass * value**2
-        trace = sum((s - m**2 for s, m in zip(square, mean, strict=True)), Fraction(0))
-        return sum(square, Fraction(0)), trace, square_norm(tuple(mean))
+        norm = trace = centre = Fraction(0)
+        for axis in (0, 1):
+            bags = list(noisy_bags(size, theta=theta))
+            values = [(bag.mass, SLOPES[name](bag.p, bag.alpha) * bag.x**axis) for bag in bags]
+            mean = total(mass * value for mass, value in values)
+            norm += total(mass * value**2 for mass, value in values)
+            trace += total(mass * (value - mean) ** 2 for mass, value in values)
+            centre += mean**2
+        return norm, trace, centre
 
-    for size, name in product(sizes(search), SLOPES):
+    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
         norm, trace, centre = parts(size, name)
         confirm(norm == trace + centre, "E|X|^2 = tr Cov(X) + |E X|^2")
     norm, trace, centre = parts(1, "squared error")

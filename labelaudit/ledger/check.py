@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 Choice = TypeVar("Choice")
 Result = tuple[bool, dict[str, Any]]
 """Whether the statement is true as printed, and the numbers that its evidence quotes."""
+Function = Callable[..., Result]
 
 
 @dataclass(frozen=True)
@@ -52,19 +53,17 @@ def confirm(truth: object, claim: str) -> None:
 class Check:
     """The function behind a statement, and the wrong arguments that must change its verdict."""
 
-    function: Callable[..., Result]
+    function: Function
     mutants: Sequence[Mapping[str, Any]]
 
 
 CHECKS: dict[str, Check] = {}
 
 
-def check(
-    id: str, *mutants: Mapping[str, Any]
-) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+def check(id: str, *mutants: Mapping[str, Any]) -> Callable[[Function], Function]:
     """Register the decorated function as the check of the statement `id`."""
 
-    def register(function: Callable[..., Result]) -> Callable[..., Result]:
+    def register(function: Function) -> Function:
         if id in CHECKS:
             raise ValueError(f"statement {id!r} has two checks")
         CHECKS[id] = Check(function, mutants)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import product
 from typing import Any
 
+import mpmath
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -18,6 +20,14 @@ from scipy import special, stats
 from labelaudit import bounds
 from labelaudit.bounds import BESSEL_CONSTANT
 from labelaudit.ledger.check import Search
+
+interval: Any = mpmath.iv
+"""Interval arithmetic: a comparison of two enclosures is a proof."""
+
+
+def enclosure(value: Fraction) -> Any:
+    """A fraction as an interval that contains it."""
+    return interval.mpf(value.numerator) / value.denominator
 
 
 def advantage_from_rest(eta: Any, rest: NDArray[np.float64]) -> Any:
@@ -54,9 +64,8 @@ def bag_advantage(eta: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def log_binomial(size: Any, count: Any) -> Any:
     """The logarithm of the binomial coefficient."""
-    return (
-        special.gammaln(size + 1) - special.gammaln(count + 1) - special.gammaln(size - count + 1)
-    )
+    factorials = special.gammaln(count + 1), special.gammaln(size - count + 1)
+    return special.gammaln(size + 1) - factorials[0] - factorials[1]
 
 
 def majority_terms(p: Any, bag_size: int) -> tuple[NDArray[np.int64], Any]:
@@ -195,9 +204,8 @@ def half_cases(search: Search) -> Iterator[Case]:
 
 def two_point_cases(search: Search) -> Iterator[Case]:
     """eta in {low, high}, exact mixtures of two binomials."""
-    points = search.pick(
-        ((0.001, 0.4), (0.1, 0.9)), tuple(product((0, 1e-3, 0.1, 0.3), (0.4, 0.6, 0.99)))
-    )
+    every = tuple(product((0, 1e-3, 0.1, 0.3), (0.4, 0.6, 0.99)))
+    points = search.pick(((0.001, 0.4), (0.1, 0.9)), every)
     for (low, high), weight in product(points, (0.0, 0.01, 0.3, 0.7)):
         p = (1 - weight) * low + weight * high
         mu = (1 - weight) * low * (1 - low) + weight * high * (1 - high)
@@ -212,13 +220,10 @@ def two_point_cases(search: Search) -> Iterator[Case]:
 
 def beta_cases(search: Search) -> Iterator[Case]:
     """eta ~ Beta(a, b): bags sampled, each bag's advantage exact; carries a standard error."""
-    rng = np.random.default_rng(20240)
-    draws = search.pick(2000, 20_000)
-    for (a, b), k in product(
-        ((2, 30), (1, 1), (0.1, 0.3), (40, 40)), search.pick((2, 16), (2, 8, 64))
-    ):
-        p = a / (a + b)
-        mu = a * b / ((a + b) * (a + b + 1))
+    rng, draws = np.random.default_rng(20240), search.pick(2000, 20_000)
+    shapes, sizes = ((2, 30), (1, 1), (0.1, 0.3), (40, 40)), search.pick((2, 16), (2, 8, 64))
+    for (a, b), k in product(shapes, sizes):
+        p, mu = a / (a + b), a * b / ((a + b) * (a + b + 1))
         gains = bag_advantage(rng.beta(a, b, (draws, k)))
         error = float(gains.std(ddof=1)) / draws**0.5
         yield Case(f"Beta({a}, {b})", k, p, mu, np.nan, np.nan, float(gains.mean()), error)

@@ -8,10 +8,11 @@ every labelling, so bags have at most about eight examples; `closed_forms` serve
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement, pairwise, product
-from math import comb, inf, log, prod
+from math import comb, inf, prod
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from labelaudit.ledger.check import Search
 Labels = tuple[int, ...]
 Bag = Sequence[Fraction]
 Channel = Callable[[Labels], Mapping[Hashable, Fraction]]
+Flip = Callable[[Fraction], Fraction]
 Distribution = Sequence[tuple[Fraction, Fraction]]
 """A finite distribution of eta: pairs (value, weight)."""
 
@@ -35,6 +37,11 @@ SMALL_CASES: dict[str, Distribution] = {
 
 RATIOS = (Fraction(1, 50), Fraction(1, 10), Fraction(1, 3), HALF, Fraction(9, 10), Fraction(49, 50))
 """Values of e^-epsilon for the checks of geometric noise."""
+
+
+def total(values: Iterable[Fraction]) -> Fraction:
+    """The sum of fractions; a fraction also when there are none."""
+    return sum(values, Fraction(0))
 
 
 def poisson_binomial(eta: Bag) -> list[Fraction]:
@@ -62,13 +69,17 @@ def differences(pmf: Sequence[Fraction]) -> list[Fraction]:
     >>> differences([Fraction(1, 4), Fraction(3, 4)])
     [Fraction(1, 4), Fraction(1, 2), Fraction(-3, 4)]
     """
-    padded = [Fraction(0), *pmf, Fraction(0)]
-    return [after - before for before, after in pairwise(padded)]
+    return [after - before for before, after in pairwise([Fraction(0), *pmf, Fraction(0)])]
 
 
 def spread(pmf: Sequence[Fraction]) -> Fraction:
     """The sum of |P(Z = s) - P(Z = s - 1)| over s = 0, ..., k + 1."""
-    return sum((abs(step) for step in differences(pmf)), Fraction(0))
+    return total(map(abs, differences(pmf)))
+
+
+def sum_of_squares(pmf: Sequence[Fraction]) -> Fraction:
+    """The sum of (P(Z = s) - P(Z = s - 1))^2 over s = 0, ..., k + 1."""
+    return total(step**2 for step in differences(pmf))
 
 
 def label_proportions(labels: Labels) -> Mapping[Hashable, Fraction]:
@@ -85,13 +96,7 @@ def randomized_response(flip: Fraction) -> Channel:
     """Flip every label of the data set independently with probability `flip`."""
 
     def channel(labels: Labels) -> Mapping[Hashable, Fraction]:
-        return {
-            noisy: prod(
-                (1 - flip if a == b else flip for a, b in zip(labels, noisy, strict=True)),
-                start=Fraction(1),
-            )
-            for noisy in product((0, 1), repeat=len(labels))
-        }
+        return dict(labellings([1 - flip if label else flip for label in labels]))
 
     return channel
 
@@ -114,11 +119,7 @@ def geometric_count(size: int, ratio: Fraction) -> list[list[Fraction]]:
 def geometric_proportions(size: int, ratio: Fraction) -> Channel:
     """LLP+Geom on one bag, clipped to [0, 1]; `ratio` is e^-epsilon."""
     rows = geometric_count(size, ratio)
-
-    def channel(labels: Labels) -> Mapping[Hashable, Fraction]:
-        return {Fraction(z, size): mass for z, mass in enumerate(rows[sum(labels)])}
-
-    return channel
+    return lambda labels: {Fraction(z, size): m for z, m in enumerate(rows[sum(labels)])}
 
 
 def debiased(size: int, ratio: Fraction, divide: bool = True) -> list[Fraction]:
@@ -129,18 +130,15 @@ def debiased(size: int, ratio: Fraction, divide: bool = True) -> list[Fraction]:
 
 def moments(size: int, ratio: Fraction, count: int, divide: bool = True) -> tuple[Fraction, ...]:
     """Mean and variance of the debiased release for a true count."""
-    masses = geometric_count(size, ratio)[count]
-    values = debiased(size, ratio, divide)
-    mean = sum((mass * value for mass, value in zip(masses, values, strict=True)), Fraction(0))
-    square = sum((mass * value**2 for mass, value in zip(masses, values, strict=True)), Fraction(0))
+    masses, values = geometric_count(size, ratio)[count], debiased(size, ratio, divide)
+    mean, square = (total(m * v**n for m, v in zip(masses, values, strict=True)) for n in (1, 2))
     return mean, square - mean**2
 
 
 def noisy_counts(search: Search) -> Iterator[tuple[int, Fraction, int]]:
     """Bag size, e^-epsilon and true count, for the checks of geometric noise."""
     for size, ratio in product(range(1, search.pick(7, 13)), RATIOS):
-        for count in range(size + 1):
-            yield size, ratio, count
+        yield from ((size, ratio, count) for count in range(size + 1))
 
 
 def in_bags(channel: Channel, bag_size: int) -> Channel:
@@ -178,11 +176,7 @@ def random_channel(size: int, outputs: int, rng: np.random.Generator) -> Channel
     for labels in product((0, 1), repeat=size):
         weights = [int(w) for w in rng.integers(1, 12, outputs)]
         rows[labels] = {z: Fraction(w, sum(weights)) for z, w in enumerate(weights)}
-
-    def channel(labels: Labels) -> Mapping[Hashable, Fraction]:
-        return rows[labels]
-
-    return channel
+    return rows.__getitem__
 
 
 def odds_ceiling(channel: Channel, size: int) -> Fraction:
@@ -209,10 +203,11 @@ def random_bag(size: int, rng: np.random.Generator) -> list[Fraction]:
     return [Fraction(int(n), 20) for n in rng.integers(1, 20, size)]
 
 
-def small_bags(size: int, steps: int) -> list[tuple[Fraction, ...]]:
-    """Every bag of `size` priors (up to order) on the grid 0, 1/steps, ..., 1."""
+def small_bags(largest: int, steps: int = 4, least: int = 1) -> Iterator[tuple[Fraction, ...]]:
+    """Every bag of `least` to `largest` priors (up to order) on the grid 0, 1/steps, ..., 1."""
     grid = [Fraction(j, steps) for j in range(steps + 1)]
-    return list(combinations_with_replacement(grid, size))
+    for size in range(least, largest + 1):
+        yield from combinations_with_replacement(grid, size)
 
 
 def bags(distribution: Distribution, size: int) -> Iterator[tuple[tuple[Fraction, ...], Fraction]]:
@@ -221,12 +216,20 @@ def bags(distribution: Distribution, size: int) -> Iterator[tuple[tuple[Fraction
         yield tuple(v for v, _ in draw), prod((w for _, w in draw), start=Fraction(1))
 
 
+def mean_of(distribution: Distribution, size: int, value: Callable[[Bag], Fraction]) -> Fraction:
+    """The expectation of `value` over bags of `size` independent draws of eta."""
+    return total(weight * value(eta) for eta, weight in bags(distribution, size))
+
+
+def equal_labels(eta: Bag) -> Fraction:
+    """The probability that all labels of the bag are equal."""
+    pmf = poisson_binomial(eta)
+    return pmf[0] + pmf[-1]
+
+
 def mean_and_mu(distribution: Distribution) -> tuple[Fraction, Fraction]:
     """p = E[eta] and mu = E[eta (1 - eta)]."""
-    return (
-        sum((w * v for v, w in distribution), Fraction(0)),
-        sum((w * v * (1 - v) for v, w in distribution), Fraction(0)),
-    )
+    return total(w * v for v, w in distribution), total(w * v * (1 - v) for v, w in distribution)
 
 
 def labellings(eta: Bag) -> Iterator[tuple[Labels, Fraction]]:
@@ -236,7 +239,7 @@ def labellings(eta: Bag) -> Iterator[tuple[Labels, Fraction]]:
         yield labels, prod(factors, start=Fraction(1))
 
 
-def joint(eta: Bag, channel: Channel, index: int) -> dict[Hashable, list[Fraction]]:
+def joint(eta: Bag, channel: Channel, index: int) -> dict[Any, list[Fraction]]:
     """For each release z of positive probability: [P(y_i = 0, z), P(y_i = 1, z)]."""
     table: dict[Hashable, list[Fraction]] = defaultdict(lambda: [Fraction(0), Fraction(0)])
     for labels, mass in labellings(eta):
@@ -245,7 +248,7 @@ def joint(eta: Bag, channel: Channel, index: int) -> dict[Hashable, list[Fractio
     return {release: pair for release, pair in table.items() if sum(pair) > 0}
 
 
-def posterior(eta: Bag, channel: Channel, index: int) -> dict[Hashable, Fraction]:
+def posterior(eta: Bag, channel: Channel, index: int) -> dict[Any, Fraction]:
     """P(y_i = 1 | x, z) for every release z.
 
     >>> posterior([Fraction(1, 3)] * 2, label_proportions, 0)[Fraction(1, 2)]
@@ -257,7 +260,7 @@ def posterior(eta: Bag, channel: Channel, index: int) -> dict[Hashable, Fraction
 
 def additive_advantage(eta: Bag, channel: Channel, index: int) -> Fraction:
     """f_1i - f_2i: least error of the uninformed attacker minus that of the informed one."""
-    informed = sum((min(pair) for pair in joint(eta, channel, index).values()), Fraction(0))
+    informed = total(min(pair) for pair in joint(eta, channel, index).values())
     return min(eta[index], 1 - eta[index]) - informed
 
 
@@ -265,7 +268,7 @@ def best_deterministic_gain(eta: Bag, channel: Channel, index: int) -> Fraction:
     """The same, by trying every map from releases to guesses: the supremum of Definition 3.1."""
     table = list(joint(eta, channel, index).values())
     success = max(
-        sum((pair[guess] for pair, guess in zip(table, guesses, strict=True)), Fraction(0))
+        total(pair[guess] for pair, guess in zip(table, guesses, strict=True))
         for guesses in product((0, 1), repeat=len(table))
     )
     return success - max(eta[index], 1 - eta[index])
@@ -275,8 +278,7 @@ def expected_advantage(
     distribution: Distribution, channel: Channel, size: int, index: int = 0
 ) -> Fraction:
     """EAdv of a mechanism on `size` examples whose eta are independent draws."""
-    terms = (w * additive_advantage(eta, channel, index) for eta, w in bags(distribution, size))
-    return sum(terms, Fraction(0))
+    return mean_of(distribution, size, lambda eta: additive_advantage(eta, channel, index))
 
 
 def independent_advantage(p: Fraction, bag_size: int) -> Fraction:
@@ -288,27 +290,14 @@ def independent_advantage(p: Fraction, bag_size: int) -> Fraction:
     Fraction(1, 16)
     """
     p = min(p, 1 - p)
-    rest = binomial(bag_size - 1, p)
-    middle = bag_size // 2
-    return p * sum(rest[middle:], Fraction(0)) - (1 - p) * sum(rest[middle + 1 :], Fraction(0))
+    rest, middle = binomial(bag_size - 1, p), bag_size // 2
+    return p * total(rest[middle:]) - (1 - p) * total(rest[middle + 1 :])
 
 
-def shift_in_odds(eta: Bag, channel: Channel, index: int) -> dict[object, Fraction | None]:
-    """exp(I(z)) from Definition 3.6 for each release; None where it is infinite or zero."""
-    prior = eta[index]
+def shift_in_odds(eta: Bag, channel: Channel, index: int) -> dict[Hashable, Any]:
+    """exp(I(z)) from Definition 3.6 for each release: a fraction, or infinity; 0 < eta_i < 1."""
+    odds = eta[index] / (1 - eta[index])
     return {
-        z: None if after in (0, 1) else after / (1 - after) / (prior / (1 - prior))
-        for z, after in posterior(eta, channel, index).items()
-    }
-
-
-def multiplicative_advantage(eta: Bag, channel: Channel, index: int) -> dict[Hashable, float]:
-    """I(z), Definition 3.6, for each release; 0 < eta_i < 1 is required."""
-    prior = eta[index]
-    if not 0 < prior < 1:
-        raise ValueError(f"the prior must lie strictly between 0 and 1, not {prior}")
-    odds = prior / (1 - prior)
-    return {
-        z: inf if negative == 0 else -inf if positive == 0 else log(positive / negative / odds)
+        z: positive / negative / odds if negative else inf
         for z, (negative, positive) in joint(eta, channel, index).items()
     }

@@ -4,32 +4,30 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import combinations, product
-from math import comb
+from math import comb, inf
 
 import sympy
 
 from labelaudit.ledger import exact
 from labelaudit.ledger.check import Result, Search, check, confirm
-from labelaudit.ledger.exact import HALF
+from labelaudit.ledger.exact import HALF, total
 
 ODDS = (Fraction(3, 2), Fraction(2), Fraction(5))
 """Values of e^epsilon that keep every probability rational."""
 
 
-def largest_event_ratio(channel: exact.Channel, size: int) -> Fraction:
+def largest_event_ratio(channel: exact.Channel, size: int) -> Fraction | float:
     """max over neighbours and events B of P(B | labels) / P(B | neighbour), events enumerated."""
-    largest = Fraction(0)
+    ratios: list[Fraction | float] = []
     for labels, neighbour in exact.neighbours(size):
-        first, second = channel(labels), channel(neighbour)
-        releases = sorted(set(first) | set(second), key=repr)
+        pair = channel(labels), channel(neighbour)
+        releases = sorted(set(pair[0]) | set(pair[1]), key=repr)
         for length in range(1, len(releases) + 1):
             for event in combinations(releases, length):
-                above = sum((first.get(z, Fraction(0)) for z in event), Fraction(0))
-                below = sum((second.get(z, Fraction(0)) for z in event), Fraction(0))
-                if below == 0 < above:
-                    raise ZeroDivisionError("an event of probability zero under a neighbour")
-                largest = max(largest, above / below) if above else largest
-    return largest
+                above, below = (total(pmf.get(z, Fraction(0)) for z in event) for pmf in pair)
+                if above:
+                    ratios.append(above / below if below else inf)
+    return max(ratios)
 
 
 @check("D2.1", {"flip_scale": HALF})
@@ -45,11 +43,8 @@ def label_differential_privacy(search: Search, flip_scale: Fraction = Fraction(1
             if ratio != odds:
                 return False, {"ratio": ratio, "odds": odds}
     for bag_size in (1, 2, 3):
-        try:
-            largest_event_ratio(exact.label_proportions, bag_size)
+        if largest_event_ratio(exact.label_proportions, bag_size) < inf:
             return False, {"private bag size of LLP": bag_size}
-        except ZeroDivisionError:
-            continue
     return True, {"size": size}
 
 
@@ -71,8 +66,8 @@ def released_proportion(search: Search, extra: int = 0) -> Result:
     size = search.pick(4, 6)
     for k in range(1, size + 1):
         eta = [Fraction(1, j + 2) for j in range(k)]
-        mean = sum((w * Fraction(sum(y), k + extra) for y, w in exact.labellings(eta)), Fraction(0))
-        if mean != sum(eta, Fraction(0)) / k:
+        mean = total(w * Fraction(sum(y), k + extra) for y, w in exact.labellings(eta))
+        if mean != total(eta) / k:
             return False, {"mean": mean, "k": k}
         values = {next(iter(exact.label_proportions(y))) for y, _ in exact.labellings(eta)}
         confirm(values == {Fraction(s, k) for s in range(k + 1)}, "alpha takes k+1 values")
@@ -87,18 +82,16 @@ def proportion_matching_consistent(search: Search, contains_eta: bool = True) ->
     sizes = search.pick((1, 2), (1, 2, 3, 4))
 
     def risk(values: tuple[sympy.Expr, sympy.Expr], k: int, logarithmic: bool) -> sympy.Expr:
-        total = sympy.Integer(0)
+        result = sympy.Integer(0)
         for highs in range(k + 1):
             weight = sympy.Rational(comb(k, highs), 2**k)
             guess = (highs * values[1] + (k - highs) * values[0]) / k
             truth = (highs * eta[1] + (k - highs) * eta[0]) / k
-            loss = (
-                -truth * sympy.log(guess) - (1 - truth) * sympy.log(1 - guess)
-                if logarithmic
-                else guess**2 - 2 * guess * truth
-            )
-            total += weight * loss
-        return total
+            loss = guess**2 - 2 * guess * truth
+            if logarithmic:
+                loss = -truth * sympy.log(guess) - (1 - truth) * sympy.log(1 - guess)
+            result += weight * loss
+        return result
 
     line = (scale / 2, scale)  # h(x) = t(1+x)/2, a class without eta
     off = [sympy.solve(sympy.diff(risk(line, k, False), scale), scale)[0] for k in (1, 2)]

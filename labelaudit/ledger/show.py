@@ -10,14 +10,16 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
+from importlib.resources import files
+from typing import get_args
 
 from labelaudit import ledger
 from labelaudit.ledger import Entry, Row, Verdict
 from labelaudit.ledger.typeset import LETTERS, typeset
 
-VERDICTS: tuple[Verdict, ...] = ("holds", "false", "misprint", "gap", "unchecked")
 PARTS = {
     "section_2": "Section 2: the setting",
     "section_3": "Section 3: the measures and their bounds",
@@ -28,50 +30,13 @@ PARTS = {
     "appendix_d": "Appendix D: proportion matching with noise",
 }
 
-SCRIPT = """
-(() => {
-  const page = document.currentScript.closest(".ledger-page");
-  const table = page.querySelector("table.ledger-table");
-  const entries = [...table.querySelectorAll("tr[data-verdict]")];
-  const controls = page.querySelector(".ledger-controls");
-  const buttons = [...controls.querySelectorAll("button")];
-  const box = controls.querySelector("input");
-  const shown = page.querySelector(".ledger-shown");
-  const letters = new Map(Object.entries(LETTERS));
-  const lettered = word => word.replace(/[a-z]+/g, name => letters.get(name) ?? name);
-  let wanted = "";
-  const filter = () => {
-    const words = box.value.toLowerCase().split(/\\s+/).filter(Boolean);
-    let count = 0;
-    for (const row of entries) {
-      const text = row.textContent.toLowerCase();
-      const right = !wanted || row.dataset.verdict === wanted;
-      row.hidden = !right || !words.every(
-        word => text.includes(word) || text.includes(lettered(word)));
-      count += !row.hidden;
-    }
-    for (const part of table.querySelectorAll("tbody"))
-      part.hidden = ![...part.querySelectorAll("tr[data-verdict]")].some(row => !row.hidden);
-    shown.textContent = `${count} of ${entries.length} statements shown.`;
-  };
-  for (const button of buttons) button.addEventListener("click", () => {
-    wanted = button.dataset.verdict;
-    for (const other of buttons) other.setAttribute("aria-pressed", other === button);
-    filter();
-  });
-  box.addEventListener("input", filter);
-  controls.hidden = false;
-})();
-""".replace("LETTERS", json.dumps({name.lower(): sign.lower() for name, sign in LETTERS.items()}))
 
-
+@dataclass(frozen=True, repr=False)
 class Verdicts:
-    """Ledger entries that show themselves as a table."""
+    """Ledger entries in the order in which they were asked for; `row` gives their HTML."""
 
-    def __init__(self, entries: list[Entry], row: Callable[[Entry], str]) -> None:
-        """Keep the entries in the order in which they were asked for; `row` gives their HTML."""
-        self.entries = entries
-        self.row = row
+    entries: list[Entry]
+    row: Callable[[Entry], str]
 
     def __repr__(self) -> str:
         """Plain text, for a notebook that shows no HTML."""
@@ -88,7 +53,7 @@ def verdicts(*ids: str) -> Verdicts:
     >>> verdicts("N-0.46").entries[0]["verdict"]
     'misprint'
     """
-    return Verdicts(_quick_entries(ids), _verdict_row)
+    return _shown(ids, _verdict_row)
 
 
 def erratum(*ids: str) -> Verdicts:
@@ -97,7 +62,7 @@ def erratum(*ids: str) -> Verdicts:
     >>> erratum("N-0.46").entries[0]["corrected"]
     '1 - 2/(1 + e^epsilon), which is 0.4621 at epsilon = 1'
     """
-    return Verdicts(_quick_entries(ids), _erratum_row)
+    return _shown(ids, _erratum_row)
 
 
 def badge(verdict: str) -> str:
@@ -116,10 +81,9 @@ def anchor(id: str) -> str:
 
 def as_html(entries: Sequence[Entry], chapters: Collection[str] = ()) -> str:
     """The whole ledger with its filters; it links to those of `chapters` that a row belongs to."""
-    known = _known()
     bodies: dict[str, list[str]] = {}
     for item in entries:
-        row = known[item["id"]]
+        row = _known()[item["id"]]
         part = "_".join(row.section.split("_")[:2])
         bodies.setdefault(part, []).append(_ledger_row(row, item, chapters))
     tables = "".join(
@@ -127,15 +91,17 @@ def as_html(entries: Sequence[Entry], chapters: Collection[str] = ()) -> str:
         f"{''.join(lines)}</tbody>"
         for part, lines in bodies.items()
     )
-    return _page(tables, _controls(entries), f"<script>{SCRIPT}</script>")
+    script = files("labelaudit.ledger").joinpath("filter.js").read_text(encoding="utf-8")
+    letters = json.dumps({name.lower(): sign.lower() for name, sign in LETTERS.items()})
+    script = script.replace("LETTERS", letters)
+    return _page(tables, _controls(entries), f"<script>\n{script}</script>")
 
 
 def misprints(entries: Sequence[Entry]) -> str:
     """The misprints among the entries: where, what is printed, what is meant."""
-    known = _known()
     lines = "".join(
         f'<tr><th class="ledger-id" scope="row"><b>{escape(item["id"])}</b> line {item["line"]}'
-        f"</th><td>{_text('Printed', known[item['id']].statement)}"
+        f"</th><td>{_text('Printed', _known()[item['id']].statement)}"
         f"{_text('Meant', item['corrected'])}{_text('Why', item['evidence'], 'searched')}</td></tr>"
         for item in entries
         if item["verdict"] == "misprint"
@@ -155,6 +121,7 @@ def summary(groups: Mapping[str, Sequence[str]], entries: Sequence[Entry]) -> st
     return _page(f"<tbody>{lines}</tbody>")
 
 
+@cache
 def _known() -> dict[str, Row]:
     return {row.id: row for row in ledger.rows()}
 
@@ -164,9 +131,9 @@ def _quick_entry(id: str) -> Entry:
     return ledger.run(id, quick=True)[0]
 
 
-def _quick_entries(ids: Sequence[str]) -> list[Entry]:
+def _shown(ids: Sequence[str], row: Callable[[Entry], str]) -> Verdicts:
     ledger.select(ids)  # an unknown id is an error before any check runs
-    return [_quick_entry(id) for id in ids]
+    return Verdicts([_quick_entry(id) for id in ids], row)
 
 
 def _verdict_row(item: Entry) -> str:
@@ -174,17 +141,19 @@ def _verdict_row(item: Entry) -> str:
     notes.append(f"<em>Searched:</em> {typeset(item['searched'])}.")
     if item["corrected"]:
         notes.append(f"<em>Corrected:</em> {typeset(item['corrected'])}")
-    text = "".join(f"<p>{note}</p>" for note in notes)
-    head = f"<b>{escape(item['id'])}</b>{badge(item['verdict'])}"
-    return f'<tr><th scope="row">{head}</th><td>{text}</td></tr>'
+    return _short_row(f"<b>{escape(item['id'])}</b>{badge(item['verdict'])}", *notes)
 
 
 def _erratum_row(item: Entry) -> str:
     title = "Closed by" if item["verdict"] == "gap" else "Corrected"
-    head = f"<b>{escape(item['id'])}</b>line {item['line']}"
-    notes = f"<p><em>Printed:</em> {typeset(_known()[item['id']].statement)}</p>"
-    notes += f"<p><em>{title}:</em> {typeset(item['corrected'] or '')}</p>"
-    return f'<tr><th scope="row">{head}</th><td>{notes}</td></tr>'
+    printed = f"<em>Printed:</em> {typeset(_known()[item['id']].statement)}"
+    corrected = f"<em>{title}:</em> {typeset(item['corrected'] or '')}"
+    return _short_row(f"<b>{escape(item['id'])}</b>line {item['line']}", printed, corrected)
+
+
+def _short_row(head: str, *notes: str) -> str:
+    text = "".join(f"<p>{note}</p>" for note in notes)
+    return f'<tr><th scope="row">{head}</th><td>{text}</td></tr>'
 
 
 def _page(bodies: str, before: str = "", after: str = "") -> str:
@@ -197,7 +166,7 @@ def _controls(entries: Sequence[Entry]) -> str:
     buttons = "".join(
         f'<button type="button" data-verdict="{verdict}" aria-pressed="false">{badge(verdict)} '
         f"{counts[verdict]}</button>"
-        for verdict in VERDICTS
+        for verdict in get_args(Verdict)
         if counts[verdict]
     )
     return (
@@ -214,9 +183,8 @@ def _ledger_row(row: Row, item: Entry, chapters: Collection[str]) -> str:
         number = int(row.chapter.split("_")[0])
         links.append(f'<a href="{row.chapter}.html">chapter {number}</a>')
     if "errata" in chapters and item["verdict"] in ("false", "gap"):
-        links.append(
-            f'<a href="errata.html#errata-{anchor(row.id)}">errata, with a cell to run</a>'
-        )
+        address = f"errata.html#errata-{anchor(row.id)}"
+        links.append(f'<a href="{address}">errata, with a cell to run</a>')
     if "errata" in chapters and item["verdict"] == "misprint":
         links.append('<a href="errata.html#errata-misprints">errata</a>')
     see = f'<p class="ledger-links">See {", ".join(links)}.</p>' if links else ""

@@ -9,23 +9,8 @@ from __future__ import annotations
 import re
 from html import escape
 
-LETTERS = {
-    "alpha": "α",
-    "beta": "β",
-    "gamma": "γ",
-    "Gamma": "Γ",
-    "delta": "δ",
-    "epsilon": "ε",
-    "eps": "ε",
-    "eta": "η",
-    "theta": "θ",
-    "Theta": "Θ",
-    "mu": "μ",
-    "pi": "π",
-    "sigma": "σ",
-    "Sigma": "Σ",
-    "Omega": "Ω",
-}
+NAMES = "alpha beta gamma Gamma delta epsilon eps eta theta Theta mu pi sigma Sigma Omega"
+LETTERS = dict(zip(NAMES.split(), "αβγΓδεεηθΘμπσΣΩ", strict=True))
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "-+": "∓", "O~": "Õ"}
 
 _LETTER = re.compile(rf"(?:(?<![A-Za-z])|(?<=/d))(?:{'|'.join(LETTERS)})(?![A-Za-z])")
@@ -58,7 +43,8 @@ def typeset(text: str) -> str:
         if body is None:
             continue
         kind = "sup" if match[1] == "^" else "sub"
-        parts += [_plain(text[done : match.start()]), f"<{kind}>{_raised(body)}</{kind}>"]
+        raised = re.sub("^-", "−", typeset(body))
+        parts += [_plain(text[done : match.start()]), f"<{kind}>{raised}</{kind}>"]
         done = end
     return "".join([*parts, _plain(text[done:])])
 
@@ -75,10 +61,6 @@ def _body(text: str, match: re.Match[str]) -> tuple[str | None, int]:
         if depth == 0:
             return text[match.end() + 1 : at], at + 1
     return None, match.end()
-
-
-def _raised(body: str) -> str:
-    return re.sub("^-", "−", typeset(body))
 
 
 def _plain(text: str) -> str:
