@@ -53,11 +53,7 @@ class Adam:
         lazy = {id(embedding.weight) for embedding in embeddings}
         dense = [weights for weights in model.parameters() if id(weights) not in lazy]
         self.dense = torch.optim.Adam(
-            dense,
-            lr=learning_rate,
-            betas=(BETA1, BETA2),
-            eps=EPSILON,
-            fused=True,
+            dense, lr=learning_rate, betas=(BETA1, BETA2), eps=EPSILON, fused=True
         )
 
     def before(self, indices: Tensor) -> None:
