@@ -111,9 +111,7 @@ class Plain:
     def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
         """Work on the tensors in place."""
         self.weight, self.moments, self.last = weight, moments, last
-        self.tables = [
-            torch.from_numpy(table).to(weight.device, torch.float64) for table in tables()
-        ]
+        self.tables = [torch.from_numpy(table).to(weight.device) for table in tables()]
 
     def group(self, indices: Tensor) -> Any:
         """The rows in `indices`, each once, and which of them each entry of `indices` is."""

@@ -212,13 +212,12 @@ def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) 
     high, low = (ones + 1) / (ones + 2), 1 / (truth.size - ones + 2)
     targets = np.where(truth == 1, high, low)
     log_odds = _log_odds(scores)
-    constant = np.ones_like(log_odds)
-    columns = (log_odds, constant) if shift else (log_odds,)
-    fitted = _likeliest(np.column_stack(columns), targets)
-    if fitted[0] < 0 or np.ptp(log_odds) == 0:
+    columns = np.column_stack([log_odds, np.ones_like(log_odds)])[:, : 1 + shift]
+    slope, *constant = _likeliest(columns, targets)
+    if slope < 0 or np.ptp(log_odds) == 0:
         # Scores without information, or in reverse order: only the fraction of ones is left.
-        return Scaling(0.0, float(_likeliest(constant[:, None], targets)[0]) if shift else 0.0)
-    return Scaling(float(fitted[0]), float(fitted[1]) if shift else 0.0)
+        slope, constant = 0.0, list(_likeliest(columns[:, 1:], targets)) if shift else []
+    return Scaling(float(slope), float(sum(constant)))
 
 
 def _likeliest(design: Floats, targets: Floats) -> Floats:

@@ -101,12 +101,9 @@ def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> 
             f"{number} folds need at least {number} examples of each label, but there are"
             f" {counts[0]} zeros and {counts[1]} ones"
         )
+    rows = np.concatenate([rng.permutation(np.flatnonzero(labels == label)) for label in (0, 1)])
     fold = np.empty(labels.size, np.int64)
-    start = 0
-    for label in (0, 1):
-        rows = rng.permutation(np.flatnonzero(labels == label))
-        fold[rows] = (start + np.arange(rows.size)) % number
-        start += rows.size
+    fold[rows] = np.arange(rows.size) % number
     return fold
 
 

@@ -4,9 +4,6 @@ The paper trains with minibatch Adam and says no more (appendix C). Batch size, 
 and stopping rule are ours. Debiased losses are unbounded below, and run away when trained for
 long. So training stops on the loss of *released* validation labels with the logits clamped, which
 bounds it. The training loss has no floor: a floor would bias it.
-
-In this order: random streams, settings, outcome, `train` and its loop, the parts of a run with its
-checkpoint, measures of a model.
 """
 
 from __future__ import annotations
@@ -38,7 +35,12 @@ from labelaudit.mechanisms import Mechanism
 
 __all__ = ["Outcome", "TrainingSettings", "train"]
 
-LOSSES = ("cross_entropy", "squared", "easy_llp")
+# The loss of a batch, from the logits of its members and the targets of its bags.
+LOSSES: dict[str, Any] = {
+    "cross_entropy": losses.matching_cross_entropy,
+    "squared": losses.matching_squared,
+    "easy_llp": losses.easy_llp,
+}
 # Every stored result was made with these numbers: a purpose may be added, no number changed.
 STREAMS = {
     **{"initialisation": 0, "bags": 1, "noise": 2, "shuffling": 3},  # of a training
@@ -217,7 +219,7 @@ def _end_epoch(run: Run) -> None:
         return _diverge(run, f"the loss became {values[first]:g}", first + 1)
     if not all(bool(weights.isfinite().all()) for weights in run.model.parameters()):
         return _diverge(run, "the weights overflowed", state.batch)
-    held_out = validation_loss(run.model, run.loss, run.validation, settings.clamp)
+    held_out = math.nan if run.validation is None else validation_loss(run, run.validation)
     if run.validation is not None and not math.isfinite(held_out):
         return _diverge(run, f"the validation loss became {held_out:g}", state.batch)
     measures = {"epoch": state.epoch, "training_loss": values.mean().item()}
@@ -320,7 +322,10 @@ class Run:
         self.training, self.validation = bags.draw(
             data, mechanism, settings.validation, self.device, *rngs
         )
-        self.loss = _loss(settings.loss, self.training)
+        self.loss: losses.Loss = LOSSES[settings.loss]
+        if settings.loss == "easy_llp":
+            prior = self.training.targets.double().mean().item()
+            self.loss = partial(losses.easy_llp, prior=prior)
         self.n_batches = math.ceil(len(self.training) / (settings.batch_size // self.bag_size))
         self.values = torch.zeros(self.n_batches, device=self.device)
         self.state = State()
@@ -397,13 +402,6 @@ def _model(settings: TrainingSettings, data: Examples, seed: int) -> Network:
     return model
 
 
-def _loss(name: str, training: Bags) -> losses.Loss:
-    """The loss of a batch, from the logits of its members and the targets of its bags."""
-    if name == "easy_llp":
-        return partial(losses.easy_llp, prior=training.targets.double().mean().item())
-    return losses.matching_squared if name == "squared" else losses.matching_cross_entropy
-
-
 def _writable(path: str | Path) -> Path:
     """A file that can be written, its folder created if missing: checked before training begins."""
     file = Path(path)
@@ -428,15 +426,11 @@ def logits(model: Network, features: NDArray[Any]) -> Floats:
 
 
 @torch.inference_mode()
-def validation_loss(
-    model: Network, loss: losses.Loss, validation: Bags | None, clamp: float
-) -> float:
-    """The mean loss of released validation labels with logits clamped; nan without any."""
-    if validation is None:
-        return math.nan
-    total = torch.zeros((), dtype=torch.float64, device=validation.targets.device)
-    indices = torch.arange(len(validation), device=total.device)
+def validation_loss(run: Run, validation: Bags) -> float:
+    """The mean loss of released validation labels with logits clamped."""
+    total = torch.zeros((), dtype=torch.float64, device=run.device)
+    indices, clamp = torch.arange(len(validation), device=run.device), run.settings.clamp
     for chosen in indices.split(max(1, TOGETHER // validation.bag_size)):
         features, targets = validation.batch(chosen)
-        total += len(chosen) * loss(model(features).clamp(-clamp, clamp), targets)
+        total += len(chosen) * run.loss(run.model(features).clamp(-clamp, clamp), targets)
     return total.item() / len(validation)

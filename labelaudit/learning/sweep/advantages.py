@@ -31,8 +31,6 @@ from labelaudit.mechanisms import LabelProportions, Mechanism
 LEVEL = 0.98
 # Raise it whenever the same configuration would give another advantage; trainings stay valid.
 REVISION = 3
-# What is estimated: the advantage in the sample, or in the data it was thinned from.
-SAMPLED, UNTHINNED = "as sampled", "before thinning"
 
 
 def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
@@ -46,7 +44,7 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
             "dataset": data.name,
             "mechanism": description,
             "eta": {"source": "known"} if data.simulated else network,
-            "estimand": SAMPLED if data.negatives_kept == 1.0 else UNTHINNED,
+            "estimand": "as sampled" if data.negatives_kept == 1.0 else "before thinning",
             "level": LEVEL,
             "seed": grid.seed,
             "revision": REVISION,

@@ -78,7 +78,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
 
     shard, grid = _shard(arguments.shard), _grid(arguments)
     data = sweep.load(arguments.dataset, grid)
-    store = Store(_folder(arguments))
+    store = Store(arguments.store or data_folder() / "results")
     schedule = sweep.plan(grid, data, store, shard)
     # Advantages are few and quick; the first shard computes them for all.
     audits = advantages.plan(grid, data, store) if shard[0] == 1 else None
@@ -138,7 +138,7 @@ def _duration(seconds: float) -> str:
 
 def run_results(arguments: argparse.Namespace) -> int:
     """Count, export or verify."""
-    store = Store(_folder(arguments))
+    store = Store(arguments.store or data_folder() / "results")
     if not store.folder.is_dir():
         raise StoreError(f"there is no store at {store.folder}; labelaudit sweep makes one")
     if arguments.verify:
@@ -226,10 +226,6 @@ def scale_grid(scale: str) -> Grid:
             " repository and not in the installed package; give a grid with --grid FILE"
         ) from None
     return tools.scale_grid(scale)
-
-
-def _folder(arguments: argparse.Namespace) -> Path:
-    return arguments.store or data_folder() / "results"
 
 
 def _shard(text: str | None) -> tuple[int, int]:

@@ -5,9 +5,6 @@ mean test AUC, reported with that same AUC. `by="released"` is the honest way: i
 rate with the least loss on held-out *released* labels. That is post-processing of the release, so
 it costs no privacy, and the test labels it is reported on had no part in it.
 
-A training that diverged before it had a model has no AUC. It counts as 0.5, that of a random guess:
-to leave it out would reward a rate for its failures.
-
 Settings are compared trial by trial, with Student's interval over trials and the least difference
 that so many trials would have noticed.
 """
@@ -47,7 +44,8 @@ COLUMNS = [
     *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run", "seconds", "cpu_seconds"),
     *("diverged", "eta", "eta_recipe", *MEASURES, *MADE),
 ]
-# The AUC of a training that left no model: that of a guess.
+# The AUC of a training that left no model is that of a random guess: to leave it out would reward a
+# learning rate for its failures.
 NO_MODEL = 0.5
 # With fewer bags to train on, a sample says too little for a comparison of mechanisms.
 LEAST_BAGS = 1000
@@ -225,12 +223,10 @@ def paired(
     0.02
     """
     common = sorted(first.keys() & second.keys())
-    if len(common) < 2:
-        raise ValueError(
-            f"a paired comparison needs at least 2 trials in common, not {len(common)}"
-        )
+    if (n := len(common)) < 2:
+        raise ValueError(f"a paired comparison needs at least 2 trials in common, not {n}")
     gaps = np.array([first[trial] - second[trial] for trial in common])
-    return difference(float(gaps.mean()), gaps.std(ddof=1) / math.sqrt(len(gaps)), len(gaps), level)
+    return difference(float(gaps.mean()), gaps.std(ddof=1) / math.sqrt(n), n, level)
 
 
 def difference(value: float, error: float, trials: int, level: float = 0.95) -> Difference:

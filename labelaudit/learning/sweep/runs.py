@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from labelaudit import datasets
 from labelaudit.checks import Floats
@@ -39,10 +38,6 @@ Answer = tuple[str, dict[str, Any]]
 # Seconds for a row and an epoch on one core of a laptop, used while the store has no runs.
 GUESSED_SECONDS = 3e-5
 VERSIONS = ("labelaudit", "numpy", "torch")
-MEASURED = (
-    *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run"),
-    *("dropped", "diverged", "seconds", "curve"),
-)
 
 
 class SweepFailed(CommandError):
@@ -178,9 +173,7 @@ def train_once(
     from labelaudit.learning.training import TrainingSettings, train
 
     started = time.process_time()
-    checkpoint = None
-    if checkpoints is not None:
-        checkpoint = checkpoints / f"{key(configuration, data.fingerprint)}.pt"
+    checkpoint = checkpoints and checkpoints / f"{key(configuration, data.fingerprint)}.pt"
     with warnings.catch_warnings():
         # That a run diverged is part of its result.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -192,8 +185,9 @@ def train_once(
             test=data.test,
             checkpoint=checkpoint,
         )
-    measured = {name: getattr(outcome, name) for name in MEASURED}
-    return measured | {"cpu_seconds": time.process_time() - started}
+    result = {**vars(outcome), "cpu_seconds": time.process_time() - started}
+    del result["settings"], result["model"]
+    return result
 
 
 def run(
@@ -212,10 +206,8 @@ def run(
     data set, the array `values`, which is sent to the workers.
 
     The order is random. So the time left is estimated from runs like those to come, half a grid
-    already shows all of it, and two sweeps on one store seldom do the same run at once. Without
-    an `engine` the runs take place in this process, one after another. With a folder of
-    `checkpoints`, which all workers see, a training cut short continues where it was; its
-    checkpoint is removed once the result is stored.
+    already shows all of it, and two sweeps on one store seldom do the same run at once. With a
+    folder of `checkpoints`, which all workers see, a training cut short continues where it was.
 
     >>> import tempfile
     >>> small = {"train_rows": 200, "training": {"epochs": 1}}
@@ -227,6 +219,8 @@ def run(
     ...     len(records), len(plan(grid, data, store).to_do)
     (2, 0)
     """
+    from tqdm import tqdm  # tables of a sweep do without it
+
     engine = engine or Engine()
     if checkpoints is not None:
         work = partial(work, checkpoints=checkpoints)
@@ -250,7 +244,8 @@ def run(
     try:
         for name, answer in _answers(names, submit, engine.workers):
             if "error" in answer:
-                failed.append(f"{_title(schedule.runs[name])}: {answer['error']}")
+                title = _title(**schedule.runs[name]["mechanism"])
+                failed.append(f"{title}: {answer['error']}")
             else:
                 records[name] = Record(schedule.runs[name], data.fingerprint, **answer)
                 store.write(records[name])
@@ -320,8 +315,7 @@ def _made() -> dict[str, Any]:
     """The versions, device and time that made a result."""
     versions = {name: metadata.version(name) for name in VERSIONS}
     torch, device = sys.modules.get("torch"), "cpu"
-    # `training.train` takes a GPU if there is one.
-    if torch is not None and torch.cuda.is_available():
+    if torch is not None and torch.cuda.is_available():  # and then `train` uses it
         device = f"cuda ({torch.cuda.get_device_name()})"
     return {
         "versions": {"python": platform.python_version(), **versions},
@@ -337,8 +331,6 @@ def _remove_checkpoint(folder: Path | None, name: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def _title(configuration: Mapping[str, Any]) -> str:
-    parameters = dict(configuration["mechanism"])
-    kind = parameters.pop("kind")
+def _title(kind: str, **parameters: float) -> str:
     values = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
     return f"{kind} ({values})" if values else kind
