@@ -25,8 +25,7 @@ from labelaudit.priors import Empirical, Prior, named
 class CrossFitted:
     """An estimate of eta for each row, by a model and a scaling that never saw its label.
 
-    `raw` is the model's score before scaling. The model of fold f was trained without folds f and
-    f + 1 and scaled on fold f + 1.
+    `raw` is the model's score before scaling.
     """
 
     eta: Floats

@@ -219,7 +219,7 @@ def _end_epoch(run: Run) -> None:
         return _diverge(run, f"the loss became {values[first]:g}", first + 1)
     if not all(bool(weights.isfinite().all()) for weights in run.model.parameters()):
         return _diverge(run, "the weights overflowed", state.batch)
-    held_out = math.nan if run.validation is None else validation_loss(run, run.validation)
+    held_out = validation_loss(run.model, run.loss, run.validation, settings.clamp)
     if run.validation is not None and not math.isfinite(held_out):
         return _diverge(run, f"the validation loss became {held_out:g}", state.batch)
     measures = {"epoch": state.epoch, "training_loss": values.mean().item()}
@@ -426,11 +426,15 @@ def logits(model: Network, features: NDArray[Any]) -> Floats:
 
 
 @torch.inference_mode()
-def validation_loss(run: Run, validation: Bags) -> float:
-    """The mean loss of released validation labels with logits clamped."""
-    total = torch.zeros((), dtype=torch.float64, device=run.device)
-    indices, clamp = torch.arange(len(validation), device=run.device), run.settings.clamp
+def validation_loss(
+    model: Network, loss: losses.Loss, validation: Bags | None, clamp: float
+) -> float:
+    """The mean loss of released validation labels with logits clamped; nan without any."""
+    if validation is None:
+        return math.nan
+    total = torch.zeros((), dtype=torch.float64, device=validation.device)
+    indices = torch.arange(len(validation), device=validation.device)
     for chosen in indices.split(max(1, TOGETHER // validation.bag_size)):
         features, targets = validation.batch(chosen)
-        total += len(chosen) * run.loss(run.model(features).clamp(-clamp, clamp), targets)
+        total += len(chosen) * loss(model(features).clamp(-clamp, clamp), targets)
     return total.item() / len(validation)

@@ -94,11 +94,9 @@ def run_sweep(arguments: argparse.Namespace) -> int:
             options: dict[str, Any] = {"engine": engine, "progress": True}
             sweep.run(schedule, store, checkpoints=arguments.checkpoints, **options)
             if audits is not None and missing:
-                recipe = audits.runs[missing[0]]["eta"]
-                if recipe["source"] != "known":
-                    print(
-                        f"estimating eta: {recipe['folds']} networks, one by one", file=sys.stderr
-                    )
+                folds = audits.runs[missing[0]]["eta"].get("folds")
+                if folds is not None:
+                    print(f"estimating eta: {folds} networks, one by one", file=sys.stderr)
                 print("computing advantages", file=sys.stderr)
                 advantages.run(audits, store, **options)
     print(f"all {len(schedule.runs):,} results are in {store.folder}")

@@ -156,11 +156,12 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     if frame.empty:
         raise ValueError("there is no run to select from: the table is empty")
     _check_one_grid(frame)
-    kept = [*SETTING, *TRAINING, "fingerprint", "eta", *MEASURES]
+    kept = [*TRAINING, "fingerprint", "eta", *MEASURES]
     counted = frame.assign(auc=frame["auc"].fillna(NO_MODEL), no_model=frame["auc"].isna())
     rows = []
     for _, runs in counted.groupby(SETTING, sort=False):
         chosen = _chosen(runs, by).sort_values("trial")
+        first = chosen.iloc[0]
         row = {
             "learning_rate": chosen["learning_rate"].mode().iloc[0],
             "trials": len(chosen),
@@ -169,9 +170,9 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
             "no_model": int(chosen["no_model"].sum()),
             "aucs": dict(zip(chosen["trial"], chosen["auc"], strict=True)),
             "last_epoch": (chosen["best_epoch"] == chosen["epochs"]).mean(),
-            "trained_bags": _trained_bags(chosen.iloc[0]),
+            "trained_bags": _trained_bags(first),
         }
-        rows.append(chosen[kept].iloc[0].to_dict() | row)
+        rows.append(first[SETTING].to_dict() | row | first[kept].to_dict())
     return pd.DataFrame(rows)
 
 
