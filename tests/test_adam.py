@@ -15,7 +15,7 @@ from labelaudit.learning import adam, adam_rows  # noqa: E402
 
 N_ROWS, DIMENSION, FIELDS, BATCH = 100, 6, 3, 8
 RATE = 1e-2
-ENGINES = {"compiled": adam_rows.Compiled, "torch": adam_rows.Plain}
+ENGINES = {"compiled": adam_rows.Compiled, "torch": adam_rows.InTorch}
 
 
 def _embedding(seed: int = 0) -> nn.EmbeddingBag:

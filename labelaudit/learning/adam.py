@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from labelaudit.kernels.embedding_adam import BETA1, BETA2, EPSILON
-from labelaudit.learning.adam_rows import Compiled, Plain
+from labelaudit.learning.adam_rows import Compiled, InTorch
 
 __all__ = ["Adam", "RowAdam"]
 
@@ -53,11 +53,7 @@ class Adam:
         lazy = {id(embedding.weight) for embedding in embeddings}
         dense = [weights for weights in model.parameters() if id(weights) not in lazy]
         self.dense = torch.optim.Adam(
-            dense,
-            lr=learning_rate,
-            betas=(BETA1, BETA2),
-            eps=EPSILON,
-            fused=True,
+            dense, lr=learning_rate, betas=(BETA1, BETA2), eps=EPSILON, fused=True
         )
 
     def before(self, indices: Tensor) -> None:
@@ -106,7 +102,7 @@ class RowAdam:
         self.weight = embedding.weight.requires_grad_(False)
         self.moments = self.weight.new_zeros((len(self.weight), 2, self.weight.shape[1]))
         self.last = torch.zeros(len(self.weight), dtype=torch.int32, device=self.weight.device)
-        engine = Compiled if self.weight.device.type == "cpu" else Plain
+        engine = Compiled if self.weight.device.type == "cpu" else InTorch
         self.engine = engine(self.weight, self.moments, self.last)
         self.group: Any = None
         self.sums: Tensor | None = None

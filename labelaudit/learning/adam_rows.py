@@ -1,6 +1,6 @@
 """Catching up and stepping on embedding rows (`adam` has the formulas), compiled and in torch.
 
-Two engines do the same work: `Compiled` for weights in main memory, and `Plain`, in torch's own
+Two engines do the same work: `Compiled` for weights in main memory, and `InTorch`, in torch's own
 operations, for weights on another device. Both take their numbers from the same tables.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -20,25 +20,15 @@ from labelaudit.kernels import embedding_adam as kernels
 from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, FORGOTTEN, REACH
 
 
-class Tables(NamedTuple):
-    """What a gap of n steps needs, in double precision.
+@functools.cache
+def tables() -> tuple[np.ndarray, ...]:
+    """What a gap of n steps needs, in double precision: pairs, power, half, correction, scale.
 
     Row n of `pairs` is (w, beta2^j, w', beta2^j') for the two points j and j' that stand for the
     gap: sum_{i=1..n} beta1^i h(i) is w h(j) + w' h(j'), exactly for cubic h. `power[j]` is beta1^j,
     `half[j]` is beta2^(j/2); `correction[t]` and `scale[t]` are Adam's 1 / (1 - beta1^t) and
     1 / sqrt(1 - beta2^t) while t is early.
     """
-
-    pairs: np.ndarray
-    power: np.ndarray
-    half: np.ndarray
-    correction: np.ndarray
-    scale: np.ndarray
-
-
-@functools.cache
-def tables() -> Tables:
-    """The tables, made once."""
     gaps, steps = np.arange(REACH + 1.0), np.arange(1.0, EARLY + REACH)
     pairs = np.zeros((REACH + 1, 4))
     for n in range(1, REACH + 1):
@@ -47,7 +37,7 @@ def tables() -> Tables:
     correction, scale = 1 / (1 - BETA1**steps), 1 / np.sqrt(1 - BETA2**steps)
     # There is no step 0: no row that has moments was last touched then.
     correction, scale = np.insert(correction, 0, np.nan), np.insert(scale, 0, np.nan)
-    return Tables(pairs, BETA1**gaps, BETA2 ** (gaps / 2), correction, scale)
+    return pairs, BETA1**gaps, BETA2 ** (gaps / 2), correction, scale
 
 
 def _two_points(at: np.ndarray, weights: np.ndarray) -> tuple[float, float, float, float]:
@@ -98,22 +88,20 @@ class Compiled:
     def catch_up(self, rows: Any, step: int, rate: float) -> None:
         """Bring the rows of a group, or all if None, to where they are after `step` steps."""
         chosen = np.arange(len(self.slot), dtype=np.int32) if rows is None else rows[0]
-        _threaded(kernels.catch_up, *self.arrays, chosen, step, rate, tuple(tables()))
+        _threaded(kernels.catch_up, *self.arrays, chosen, step, rate, tables())
 
     def update(self, rows: Any, gradient: Tensor, step: int, rate: float) -> None:
         """Make step number `step` on a group of rows, given the gradient of the examples' sums."""
         _threaded(kernels.update, *self.arrays, *rows, gradient.contiguous().numpy(), step, rate)
 
 
-class Plain:
+class InTorch:
     """The engine for any device, in torch's own operations."""
 
     def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
         """Work on the tensors in place."""
         self.weight, self.moments, self.last = weight, moments, last
-        self.tables = [
-            torch.from_numpy(table).to(weight.device, torch.float64) for table in tables()
-        ]
+        self.tables = [torch.from_numpy(table).to(weight.device) for table in tables()]
 
     def group(self, indices: Tensor) -> Any:
         """The rows in `indices`, each once, and which of them each entry of `indices` is."""

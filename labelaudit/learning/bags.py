@@ -81,12 +81,9 @@ class Bags:
         self, rows: NDArray[Any], members: NDArray[np.int64], targets: Tensor, device: torch.device
     ) -> None:
         """`members` (n_bags, bag_size) are row indices; rows go to the device if they fit."""
-        self.targets = targets.to(device)
-        self.bag_size = members.shape[1]
-        self.device = device
-        self.fields = rows.shape[1]
+        self.rows, self.members, self.targets = rows, members, targets.to(device)
+        self.bag_size, self.fields, self.device = members.shape[1], rows.shape[1], device
         self.resident: Tensor | None = None
-        self.rows, self.members = rows, members
         if _fits(members.size * self.fields * rows.itemsize, device):
             ordered = torch.from_numpy(rows.take(members.ravel(), axis=0))
             self.resident = ordered.view(len(members), -1).to(device)
@@ -110,7 +107,6 @@ def draw(
     mechanism: Mechanism | None,
     validation: float,
     device: torch.device,
-    *,
     bags_rng: np.random.Generator,
     noise_rng: np.random.Generator,
 ) -> tuple[Bags, Bags | None]:

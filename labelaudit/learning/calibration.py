@@ -34,15 +34,14 @@ def auc(labels: ArrayLike, scores: ArrayLike) -> float:
     >>> auc([0, 1, 1, 0], [0.1, 0.7, 0.7, 0.7])
     0.75
     """
-    from scipy import stats
-
     positive = np.asarray(labels) == 1
     pairs = float(positive.sum()) * float((~positive).sum())
     if not pairs:
         return math.nan
-    ranks = stats.rankdata(scores)
+    from scipy import stats  # takes long to import
+
     least = positive.sum() * (positive.sum() + 1) / 2
-    return float((ranks[positive].sum() - least) / pairs)
+    return float((stats.rankdata(scores)[positive].sum() - least) / pairs)
 
 
 def log_loss(labels: ArrayLike, logits: ArrayLike) -> float:
@@ -156,9 +155,14 @@ def calibration_ratio(eta: ArrayLike, labels: ArrayLike) -> float:
     scores, truth = _scored(eta, labels)
     excess = float(np.sum((truth - scores) * (1 - 2 * scores)))
     spread = math.sqrt(np.sum((1 - 2 * scores) ** 2 * scores * (1 - scores)))
-    if excess == 0:
+    return _ratio(excess, spread)
+
+
+def _ratio(value: float, error: float) -> float:
+    """A value in standard errors: 0 for a value of 0, infinite where there is no error."""
+    if value == 0:
         return 0.0
-    return excess / spread if spread > 0 else math.copysign(math.inf, excess)
+    return value / error if error > 0 else math.copysign(math.inf, value)
 
 
 @dataclass(frozen=True)
@@ -208,13 +212,12 @@ def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) 
     high, low = (ones + 1) / (ones + 2), 1 / (truth.size - ones + 2)
     targets = np.where(truth == 1, high, low)
     log_odds = _log_odds(scores)
-    constant = np.ones_like(log_odds)
-    columns = (log_odds, constant) if shift else (log_odds,)
-    fitted = _likeliest(np.column_stack(columns), targets)
-    if fitted[0] < 0 or np.ptp(log_odds) == 0:
+    columns = np.column_stack([log_odds, np.ones_like(log_odds)])[:, : 1 + shift]
+    slope, *constant = _likeliest(columns, targets)
+    if slope < 0 or np.ptp(log_odds) == 0:
         # Scores without information, or in reverse order: only the fraction of ones is left.
-        return Scaling(0.0, float(_likeliest(constant[:, None], targets)[0]) if shift else 0.0)
-    return Scaling(float(fitted[0]), float(fitted[1]) if shift else 0.0)
+        slope, constant = 0.0, list(_likeliest(columns[:, 1:], targets)) if shift else []
+    return Scaling(float(slope), float(sum(constant)))
 
 
 def _likeliest(design: Floats, targets: Floats) -> Floats:
@@ -255,10 +258,7 @@ class Comparison:
     @property
     def ratio(self) -> float:
         """The difference in standard errors; 0 where the two agree exactly."""
-        value, error = self.difference.value, self.difference.standard_error
-        if value == 0:
-            return 0.0
-        return value / error if error > 0 else math.copysign(math.inf, value)
+        return _ratio(self.difference.value, self.difference.standard_error)
 
     @property
     def warning(self) -> bool:

@@ -18,15 +18,14 @@ from labelaudit.checks import Floats
 from labelaudit.datasets import Dataset, load_or_standin
 from labelaudit.learning.calibration import Scaling, temperature_scale
 from labelaudit.learning.learners import Boosting, Fitted, Learner
-from labelaudit.priors import Beta, Empirical, TwoPoint, named
+from labelaudit.priors import Empirical, Prior, named
 
 
 @dataclass(frozen=True)
 class CrossFitted:
     """An estimate of eta for each row, by a model and a scaling that never saw its label.
 
-    `raw` is the model's score before scaling. The model of fold f was trained without folds f and
-    f + 1 and scaled on fold f + 1.
+    `raw` is the model's score before scaling.
     """
 
     eta: Floats
@@ -76,26 +75,21 @@ def cross_fit(
     if np.shape(labels) != (len(rows),):
         raise ValueError(f"labels must have shape ({len(rows)},), not {np.shape(labels)}")
     number = checks.whole_number(folds, "folds", least=3 if calibrate else 2)
-    checks.generator(rng)
-    fold = _folds(truth, number, rng)
+    fold = _folds(truth, number, checks.generator(rng))
     raw, eta = np.empty(len(rows)), np.empty(len(rows))
-    models: list[Fitted] = []
-    scalings: list[Scaling] = []
+    fitted: list[tuple[Fitted, Scaling]] = []
     for index in range(number):
         predicted = fold == index
-        scaled = fold == (index + 1) % number
-        held = predicted | (calibrate & scaled)
-        model = learner.fit(rows[~held], truth[~held], rng)
-        scaling = (
-            temperature_scale(model.predict(rows[scaled]), truth[scaled])
-            if calibrate
-            else Scaling(1.0, 0.0)
-        )
+        scaled = calibrate & (fold == (index + 1) % number)
+        model = learner.fit(rows[~(predicted | scaled)], truth[~(predicted | scaled)], rng)
+        scaling = Scaling(1.0, 0.0)
+        if calibrate:
+            scaling = temperature_scale(model.predict(rows[scaled]), truth[scaled])
         raw[predicted] = model.predict(rows[predicted])
         eta[predicted] = scaling(raw[predicted])
-        models.append(model)
-        scalings.append(scaling)
-    return CrossFitted(eta, raw, fold, tuple(models), tuple(scalings))
+        fitted.append((model, scaling))
+    models, scalings = zip(*fitted, strict=True)
+    return CrossFitted(eta, raw, fold, models, scalings)
 
 
 def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -106,12 +100,9 @@ def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> 
             f"{number} folds need at least {number} examples of each label, but there are"
             f" {counts[0]} zeros and {counts[1]} ones"
         )
+    rows = np.concatenate([rng.permutation(np.flatnonzero(labels == label)) for label in (0, 1)])
     fold = np.empty(labels.size, np.int64)
-    start = 0
-    for label in (0, 1):
-        rows = rng.permutation(np.flatnonzero(labels == label))
-        fold[rows] = (start + np.arange(rows.size)) % number
-        start += rows.size
+    fold[rows] = np.arange(rows.size) % number
     return fold
 
 
@@ -139,7 +130,7 @@ def estimated_priors(data: Dataset, learner: Learner, rng: np.random.Generator) 
 class ChapterPriors:
     """Prior distributions by name, in the order given, and where each of them is from."""
 
-    priors: dict[str, Beta | TwoPoint | Empirical]
+    priors: dict[str, Prior]
     sources: dict[str, str]
 
     @property
@@ -166,13 +157,13 @@ def chapter_priors(names: Iterable[str], *, train_rows: int, seed: int) -> Chapt
     >>> chosen.priors, chosen.titles
     ({'uniform': Beta(a=1.0, b=1.0)}, {'uniform': 'uniform\nsimulated'})
     """
-    priors: dict[str, Beta | TwoPoint | Empirical] = {}
-    sources: dict[str, str] = {}
+    chosen = ChapterPriors({}, {})
     for name in dict.fromkeys(names):
         if name in ("higgs", "kdd12"):
             data = load_or_standin(name, train_rows=train_rows)
-            priors[name] = estimated_priors(data, Boosting(), np.random.default_rng(seed))
-            sources[name] = f"{name}, estimated" + " on a simulated stand-in" * data.simulated
+            prior: Prior = estimated_priors(data, Boosting(), np.random.default_rng(seed))
+            source = "estimated" + " on a simulated stand-in" * data.simulated
         else:
-            priors[name], sources[name] = named(name), f"{name}, simulated"
-    return ChapterPriors(priors, sources)
+            prior, source = named(name), "simulated"
+        chosen.priors[name], chosen.sources[name] = prior, f"{name}, {source}"
+    return chosen

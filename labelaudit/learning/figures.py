@@ -23,12 +23,12 @@ from labelaudit.datasets.dataset import Dataset
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Mechanism, kind_of
 
-TITLES = {
-    **{"higgs": "Higgs", "kdd12": "KDD12"},
-    **{"higgs-like": "Higgs, simulated", "kdd12-like": "KDD12, simulated"},
-}
+TITLES = {"higgs": "Higgs", "kdd12": "KDD12"}
+TITLES |= {f"{name}-like": f"{title}, simulated" for name, title in TITLES.items()}
 # The most points of a scatter.
 SCATTERED = 600
+# The fractions at which the distribution of the additive advantage is drawn.
+LEVELS = np.linspace(0, 1, 2001)
 
 
 def stamp(figure: Figure, data: Dataset) -> None:
@@ -117,7 +117,7 @@ def three_rows(shown: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
     """
     names = list(dict.fromkeys(name for name, _ in shown))
     figure, axes = plots.grid(3, len(names), height=2.8)
-    points, levels = _points(epsilon), _levels()
+    points = _points(epsilon)
     for (name, _), panel in shown.items():
         top, middle, bottom = axes[:, names.index(name)]
         every = slice(None, None, -(-len(panel.bags) // SCATTERED))
@@ -125,8 +125,8 @@ def three_rows(shown: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
         after = panel.posterior[every]
         plots.scatter(top, panel.bags[every, 0], after, kind.colour, marker=kind.marker, s=9)
         plots.exact_cdf(middle, points, panel.cdf(points), panel.mechanism)
-        quantiles = np.quantile(panel.additive, levels, method="inverted_cdf")
-        plots.curve(bottom, quantiles, levels, panel.mechanism)
+        quantiles = np.quantile(panel.additive, LEVELS, method="inverted_cdf")
+        plots.curve(bottom, quantiles, LEVELS, panel.mechanism)
         middle.set_xlim(0, points[-1])
         if np.isinf(panel.mechanism.epsilon):
             plots.infinite_fraction(middle, panel.infinite, panel.mechanism)
@@ -146,35 +146,24 @@ def three_rows(shown: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
 
 def three_tables(shown: Panels, epsilon: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The distributions in the three rows: the CDF of |I|, quantiles of the additive advantage."""
-    points, levels = _points(epsilon), _levels()
+    points = pd.Index(_points(epsilon), name="t")
+    levels = pd.Index(LEVELS, name="fraction")
     cdfs = {name: panel.cdf(points) for name, panel in shown.items()}
     quantiles = {name: np.quantile(panel.additive, levels) for name, panel in shown.items()}
-    return (
-        pd.DataFrame(cdfs, index=pd.Index(points, name="t")),
-        pd.DataFrame(quantiles, index=pd.Index(levels, name="fraction")),
-    )
+    return pd.DataFrame(cdfs, index=points), pd.DataFrame(quantiles, index=levels)
 
 
 def three_summaries(shown: Panels, level: float) -> pd.DataFrame:
     """Mean and largest additive advantage, and a quantile of |I|: a row for each panel."""
-    rows = {
-        name: {
-            "mean additive": panel.additive.mean(),
-            "largest additive": panel.additive.max(),
-            f"quantile of |I| at {level}": multiplicative_quantile(
-                panel.bags, panel.mechanism, level
-            ),
-        }
-        for name, panel in shown.items()
-    }
-    return pd.DataFrame(rows).T
+    columns = ("mean additive", "largest additive", f"quantile of |I| at {level}")
+    rows = {}
+    for name, panel in shown.items():
+        quantile = multiplicative_quantile(panel.bags, panel.mechanism, level)
+        rows[name] = (panel.additive.mean(), panel.additive.max(), quantile)
+    return pd.DataFrame(rows, index=columns).T
 
 
 def _points(epsilon: float) -> Floats:
     """Values of |I|, with one on either side of epsilon, where there is a step."""
     reach = 4.0 * max(epsilon, 1.0)
     return np.union1d(np.linspace(0, reach, 401), epsilon * (1 + np.array([-1e-9, 1e-9])))
-
-
-def _levels() -> Floats:
-    return np.linspace(0, 1, 2001)

@@ -11,10 +11,14 @@ from types import SimpleNamespace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
+
+Rows = NDArray[Any]
+Labels = NDArray[np.int64]
 
 # A hashed category's fraction of ones is shrunk as by so many examples with the mean label.
 SHRINKAGE = 20.0
@@ -43,9 +47,7 @@ class Learner(Protocol):
     True
     """
 
-    def fit(
-        self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, features: Rows, labels: Labels, rng: Generator) -> Fitted:
         """A model of P(y = 1 | x)."""
         ...
 
@@ -71,17 +73,13 @@ class Boosting:
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        checks.whole_number(self.iterations, "iterations")
+        for name in ("iterations", "leaves", "least_leaf", "threads"):
+            checks.whole_number(getattr(self, name), name, least=2 if name == "leaves" else 1)
         checks.real_number(self.learning_rate, "learning_rate", 1e-6, 1.0)
-        checks.whole_number(self.leaves, "leaves", least=2)
-        checks.whole_number(self.least_leaf, "least_leaf")
-        checks.whole_number(self.threads, "threads")
         for column in self.categorical:
             checks.whole_number(column, "categorical", least=0)
 
-    def fit(
-        self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, features: Rows, labels: Labels, rng: Generator) -> Fitted:
         """Trees, stopped early on a tenth of the rows where there are enough."""
         from sklearn.ensemble import HistGradientBoostingClassifier
         from threadpoolctl import threadpool_limits
@@ -107,18 +105,17 @@ class _Classifier:
     """A scikit-learn classifier behind an encoding of its features."""
 
     model: Any
-    encode: Any
+    encode: HashedCategories | None
     threads: int
 
     def predict(self, features: ArrayLike) -> Floats:
-        """The probability of label 1."""
         from threadpoolctl import threadpool_limits
 
         rows = np.asarray(features)
-        encoded = rows if self.encode is None else self.encode(rows)
         with threadpool_limits(self.threads):
-            probabilities = self.model.predict_proba(encoded)
-        return np.asarray(probabilities[:, 1], dtype=np.float64)
+            return self.model.predict_proba(rows if self.encode is None else self.encode(rows))[
+                :, 1
+            ]
 
 
 class HashedCategories:
@@ -133,17 +130,16 @@ class HashedCategories:
     (100, 2)
     """
 
-    def __init__(
-        self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
-    ) -> None:
+    def __init__(self, features: Rows, labels: Labels, rng: Generator) -> None:
         """Take fractions and frequencies from the rows of a fit."""
+        import pandas as pd
         from sklearn.base import clone
         from sklearn.model_selection import StratifiedKFold
         from sklearn.preprocessing import TargetEncoder
 
         encoder = TargetEncoder(target_type="binary", smooth=SHRINKAGE)
         self.encoder = clone(encoder).fit(features, labels)
-        self.known = [np.unique(column, return_counts=True) for column in features.T]
+        self.counts = [pd.Series(column).value_counts() for column in features.T]
         # The encoder's own cross-fitting takes its seed in another way in each version.
         folds = StratifiedKFold(5, shuffle=True, random_state=int(rng.integers(2**31)))
         fractions = np.empty(features.shape)
@@ -151,20 +147,17 @@ class HashedCategories:
             fitted = clone(encoder).fit(features[others], labels[others])
             fractions[held] = fitted.transform(features[held])
         # Without its own row, a category that occurs once is as frequent as an unknown one.
-        self.seen = np.column_stack([fractions, np.log1p(self._counts(features) - 1)])
+        self.seen = np.column_stack([fractions, np.log1p(self._frequencies(features) - 1)])
 
-    def _counts(self, features: NDArray[Any]) -> Floats:
+    def _frequencies(self, features: Rows) -> Rows:
         """How often each category of each row occurs among the rows of the fit."""
-        columns = []
-        for (values, counts), column in zip(self.known, features.T, strict=True):
-            index = np.searchsorted(values, column).clip(max=values.size - 1)
-            columns.append(np.where(values[index] == column, counts[index], 0))
-        return np.column_stack(columns)
+        pairs = zip(self.counts, features.T, strict=True)
+        return np.column_stack([counts.reindex(column, fill_value=0) for counts, column in pairs])
 
-    def __call__(self, features: NDArray[Any]) -> Floats:
+    def __call__(self, features: Rows) -> Floats:
         """The numbers of rows that were not in the fit."""
-        frequencies = np.log1p(self._counts(features))
-        return np.column_stack([self.encoder.transform(features), frequencies])
+        logarithms = np.log1p(self._frequencies(features))
+        return np.column_stack([self.encoder.transform(features), logarithms])
 
 
 @dataclass(frozen=True)
@@ -180,9 +173,7 @@ class Neighbours:
         """Check the number of neighbours."""
         checks.whole_number(self.neighbours, "neighbours")
 
-    def fit(
-        self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, features: Rows, labels: Labels, rng: Generator) -> Fitted:
         """The examples, standardised and indexed; nothing is random."""
         from sklearn.neighbors import NearestNeighbors
         from sklearn.preprocessing import StandardScaler
@@ -197,7 +188,7 @@ class Neighbours:
         return _Neighbourhood(scaler, index.fit(scaler.transform(features)), labels)
 
 
-def _check_measured(features: NDArray[Any]) -> None:
+def _check_measured(features: Rows) -> None:
     if features.dtype.kind in "ui":
         raise TypeError(
             "Neighbours needs measurements: hashed categories have no distances; use Boosting"
@@ -214,15 +205,13 @@ def _check_measured(features: NDArray[Any]) -> None:
 class _Neighbourhood:
     scaler: Any
     index: Any
-    labels: NDArray[np.int64]
+    labels: Labels
 
     def predict(self, features: ArrayLike) -> Floats:
-        """The smoothed fraction of ones among the neighbours."""
         rows = np.asarray(features)
         _check_measured(rows)
         nearest = self.index.kneighbors(self.scaler.transform(rows), return_distance=False)
-        count = nearest.shape[1]
-        return (self.labels[nearest].sum(axis=1) + self.labels.mean()) / (count + 1)
+        return (self.labels[nearest].sum(axis=1) + self.labels.mean()) / (nearest.shape[1] + 1)
 
 
 @dataclass(frozen=True)
@@ -240,9 +229,7 @@ class NetworkLearner:
 
     settings: Any
 
-    def fit(
-        self, features: NDArray[Any], labels: NDArray[np.int64], rng: np.random.Generator
-    ) -> Fitted:
+    def fit(self, features: Rows, labels: Labels, rng: Generator) -> Fitted:
         """The network after training without privacy."""
         from labelaudit.learning.training import train
 

@@ -134,18 +134,15 @@ def build(name: str, data: Any, seed: int) -> Network:
     >>> build("linear", Shape(fields=11, buckets=1000), seed=0).first
     EmbeddingBag(1000, 1, mode='sum')
     """
-    shape = _shape(name, data)
-    seed = checks.whole_number(seed, "seed", least=0)
-    architecture = MODELS[name]
-    first: nn.Module
+    shape, architecture = _shape(name, data), MODELS[name]
+    generator = torch.Generator().manual_seed(checks.whole_number(seed, "seed", least=0))
+    inputs = shape.fields
+    first: nn.Module = Standardise(inputs) if architecture.standardise else nn.Identity()
     if shape.buckets is not None:
         inputs = architecture.embedding
         first = nn.utils.skip_init(nn.EmbeddingBag, shape.buckets, inputs, mode="sum")
-    else:
-        inputs = shape.fields
-        first = Standardise(inputs) if architecture.standardise else nn.Identity()
     model = Network(shape, first, inputs, architecture.hidden)
-    model.initialise(torch.Generator().manual_seed(seed))
+    model.initialise(generator)
     return model
 
 
@@ -159,15 +156,12 @@ def _shape(name: str, data: Any) -> Shape:
     fields = checks.whole_number(fields, "the number of features")
     if buckets is not None:
         buckets = checks.whole_number(buckets, "buckets")
-    shape = Shape(fields, buckets)
-    if name == "higgs" and shape != (HIGGS_FEATURES, None):
-        actual = "hashed indices" if shape.buckets is not None else f"{shape.fields} features"
+    if name == "higgs" and (fields, buckets) != (HIGGS_FEATURES, None):
+        actual = "hashed indices" if buckets is not None else f"{fields} features"
         raise ValueError(
             f'the "higgs" network takes {HIGGS_FEATURES} measured features, not {actual}:'
             ' use "small" or "linear"'
         )
-    if name == "kdd12" and shape.buckets is None:
-        raise ValueError(
-            'the "kdd12" network takes hashed indices, and needs their number of buckets'
-        )
-    return shape
+    if name == "kdd12" and buckets is None:
+        raise ValueError('the "kdd12" network takes hashed indices: give their number of buckets')
+    return Shape(fields, buckets)

@@ -64,9 +64,9 @@ def grades(estimates: Mapping[str, Floats], labels: ArrayLike) -> pd.DataFrame:
     `ratio` is Spiegelhalter's. It is left out for estimates whose name ends in "calibrated": where
     each fold is calibrated on another, the fits nearly force it to 0, and it says nothing.
     """
-    rows, held = {}, np.asarray(labels)
+    rows = {}
     for name, eta in estimates.items():
-        truth = held[: len(eta)]
+        truth = np.asarray(labels)[: len(eta)]
         diagram = calibration.reliability(eta, truth)
         rotated = name.endswith("calibrated")
         rows[name] = {
@@ -86,19 +86,16 @@ def checked(
     mechanisms: Mapping[str, Mechanism],
     *,
     rng: np.random.Generator,
-    partitions: int = 10,
 ) -> dict[str, dict[str, Comparison]]:
     """Plug-in beside realised advantage, for each estimate of eta and each mechanism."""
-    held = np.asarray(labels)
-    return {
-        name: {
-            kind: calibration.compare(
-                eta, held[: len(eta)], mechanism, partitions=partitions, rng=rng
-            )
+    compared: dict[str, dict[str, Comparison]] = {}
+    for name, eta in estimates.items():
+        truth = np.asarray(labels)[: len(eta)]
+        compared[name] = {
+            kind: calibration.compare(eta, truth, mechanism, partitions=10, rng=rng)
             for kind, mechanism in mechanisms.items()
         }
-        for name, eta in estimates.items()
-    }
+    return compared
 
 
 def checked_table(comparisons: Mapping[str, Mapping[str, Comparison]]) -> pd.DataFrame:

@@ -4,9 +4,6 @@ The paper trains with minibatch Adam and says no more (appendix C). Batch size, 
 and stopping rule are ours. Debiased losses are unbounded below, and run away when trained for
 long. So training stops on the loss of *released* validation labels with the logits clamped, which
 bounds it. The training loss has no floor: a floor would bias it.
-
-In this order: random streams, settings, outcome, `train` and its loop, the parts of a run with its
-checkpoint, measures of a model.
 """
 
 from __future__ import annotations
@@ -33,19 +30,17 @@ from labelaudit.learning import bags, losses
 from labelaudit.learning.adam import Adam
 from labelaudit.learning.bags import Bags, Examples
 from labelaudit.learning.calibration import auc, log_loss
-from labelaudit.learning.models import (
-    KDD12_BUCKETS,
-    MODELS,
-    Network,
-    Shape,
-    Standardise,
-    build,
-)
+from labelaudit.learning.models import KDD12_BUCKETS, MODELS, Network, Shape, Standardise, build
 from labelaudit.mechanisms import Mechanism
 
 __all__ = ["Outcome", "TrainingSettings", "train"]
 
-LOSSES = ("cross_entropy", "squared", "easy_llp")
+# The loss of a batch, from the logits of its members and the targets of its bags.
+LOSSES: dict[str, Any] = {
+    "cross_entropy": losses.matching_cross_entropy,
+    "squared": losses.matching_squared,
+    "easy_llp": losses.easy_llp,
+}
 # Every stored result was made with these numbers: a purpose may be added, no number changed.
 STREAMS = {
     **{"initialisation": 0, "bags": 1, "noise": 2, "shuffling": 3},  # of a training
@@ -61,11 +56,7 @@ TOGETHER = 8192
 
 
 def stream(seed: int, purpose: str, *key: int) -> np.random.Generator:
-    """The random numbers for one purpose; with a `key`, such as the epoch, a stream for each.
-
-    >>> stream(7, "bags").random() == stream(7, "noise").random()
-    False
-    """
+    """The random numbers for one purpose; with a `key`, such as the epoch, a stream for each."""
     spawned = np.random.SeedSequence(seed, spawn_key=(STREAMS[purpose], *key))
     return np.random.default_rng(spawned)
 
@@ -213,7 +204,8 @@ def _run_epoch(run: Run, bar: Any) -> None:
             bar.update((state.epoch - 1) * run.n_batches + state.batch - bar.n)
             if not run.values[: state.batch].isfinite().all():
                 break
-            run.save_if_due()
+            if time.perf_counter() - run.saved > CHECKPOINT_EVERY:
+                run.save()
     optimiser.finish()
 
 
@@ -223,8 +215,8 @@ def _end_epoch(run: Run) -> None:
     values = run.values[: state.batch]
     wrong = (~values.isfinite()).nonzero()
     if len(wrong):
-        batch = int(wrong[0])
-        return _diverge(run, f"the loss became {values[batch]:g}", batch + 1)
+        first = int(wrong[0])
+        return _diverge(run, f"the loss became {values[first]:g}", first + 1)
     if not all(bool(weights.isfinite().all()) for weights in run.model.parameters()):
         return _diverge(run, "the weights overflowed", state.batch)
     held_out = validation_loss(run.model, run.loss, run.validation, settings.clamp)
@@ -253,15 +245,15 @@ def _diverge(run: Run, what: str, batch: int) -> None:
 
 def _outcome(run: Run) -> Outcome:
     """The best weights with their measures; a run that diverged gives a warning too."""
-    state = run.state
+    state, best = run.state, {"auc": math.nan, "log_loss": math.nan}
     if state.best_weights is not None:
         run.model.load_state_dict(state.best_weights)
+        best = state.curve[state.best_epoch - 1]
     if state.diverged is not None:
         warnings.warn(state.diverged, RuntimeWarning, stacklevel=3)
-    best = state.curve[state.best_epoch - 1] if state.best_epoch else {}
     return Outcome(
-        auc=best.get("auc", math.nan),
-        log_loss=best.get("log_loss", math.nan),
+        auc=best["auc"],
+        log_loss=best["log_loss"],
         validation_loss=state.best_loss,
         curve=state.curve,
         best_epoch=state.best_epoch,
@@ -318,19 +310,22 @@ class Run:
             )
         self.device = _device(device)
         data = bags.examples(split, settings.buckets, "the training split")
-        self.test = None if test is None else _test_examples(test, settings.buckets, data)
+        self.test = (
+            None if test is None else bags.examples(test, settings.buckets, "the test split")
+        )
+        self.dropped, fields = len(data) % self.bag_size, data.features.shape[1]
+        if self.test is not None and (actual := self.test.features.shape[1]) != fields:
+            raise ValueError(f"the test split has {actual} features, the training split {fields}")
         self.model = _model(settings, data, seed).to(self.device)
         self.optimiser = Adam(self.model, settings.learning_rate)
+        rngs = stream(seed, "bags"), stream(seed, "noise")
         self.training, self.validation = bags.draw(
-            data,
-            mechanism,
-            settings.validation,
-            self.device,
-            bags_rng=stream(seed, "bags"),
-            noise_rng=stream(seed, "noise"),
+            data, mechanism, settings.validation, self.device, *rngs
         )
-        self.dropped = len(data) % self.bag_size
-        self.loss = _loss(settings.loss, self.training)
+        self.loss: losses.Loss = LOSSES[settings.loss]
+        if settings.loss == "easy_llp":
+            prior = self.training.targets.double().mean().item()
+            self.loss = partial(losses.easy_llp, prior=prior)
         self.n_batches = math.ceil(len(self.training) / (settings.batch_size // self.bag_size))
         self.values = torch.zeros(self.n_batches, device=self.device)
         self.state = State()
@@ -354,19 +349,13 @@ class Run:
             return
         try:
             content = torch.load(path, map_location=self.device, weights_only=True)
-            version, identity = content["version"], content["identity"]
+            identity = {"version": content["version"], **content["identity"]}
         except Exception as error:
             raise ValueError(f"{path} is not a checkpoint of a training run: {error}") from error
-        if version != CHECKPOINT_VERSION:
-            raise ValueError(
-                f"{path} is a checkpoint of version {version}, not {CHECKPOINT_VERSION}"
-            )
-        for name, value in self.identity.items():
-            if identity.get(name) != value:
-                raise ValueError(
-                    f"{path} is the checkpoint of another run: its {name} is"
-                    f" {identity.get(name)!r}, not {value!r}"
-                )
+        for name, value in {"version": CHECKPOINT_VERSION, **self.identity}.items():
+            if (actual := identity.get(name)) != value:
+                difference = f"its {name} is {actual!r}, not {value!r}"
+                raise ValueError(f"{path} is the checkpoint of another run: {difference}")
         saved = content["state"]
         self.model.load_state_dict(saved["model"])
         self.optimiser.load_state_dict(saved["optimiser"])
@@ -392,11 +381,6 @@ class Run:
             content = {"version": CHECKPOINT_VERSION, "identity": self.identity, "state": state}
             write_atomically(self.checkpoint, partial(torch.save, content))
 
-    def save_if_due(self) -> None:
-        """Save once `CHECKPOINT_EVERY` seconds have passed since the last time."""
-        if self.checkpoint is not None and time.perf_counter() - self.saved > CHECKPOINT_EVERY:
-            self.save()
-
 
 def _device(name: str) -> torch.device:
     if name == "auto":
@@ -409,14 +393,6 @@ def _device(name: str) -> torch.device:
     return device
 
 
-def _test_examples(test: Any, buckets: int | None, training: Examples) -> Examples:
-    examples = bags.examples(test, buckets, "the test split")
-    fields, expected = examples.features.shape[1], training.features.shape[1]
-    if fields != expected:
-        raise ValueError(f"the test split has {fields} features, the training split {expected}")
-    return examples
-
-
 def _model(settings: TrainingSettings, data: Examples, seed: int) -> Network:
     """The network before its first step; measurements are standardised by at most 200,000 rows."""
     shape = Shape(data.features.shape[1], settings.buckets)
@@ -424,13 +400,6 @@ def _model(settings: TrainingSettings, data: Examples, seed: int) -> Network:
     if isinstance(model.first, Standardise):
         model.first.fit(data.features[:: max(1, len(data) // 100_000)])
     return model
-
-
-def _loss(name: str, training: Bags) -> losses.Loss:
-    """The loss of a batch, from the logits of its members and the targets of its bags."""
-    if name == "easy_llp":
-        return partial(losses.easy_llp, prior=training.targets.double().mean().item())
-    return losses.matching_squared if name == "squared" else losses.matching_cross_entropy
 
 
 def _writable(path: str | Path) -> Path:
@@ -463,8 +432,8 @@ def validation_loss(
     """The mean loss of released validation labels with logits clamped; nan without any."""
     if validation is None:
         return math.nan
-    total = torch.zeros((), dtype=torch.float64, device=validation.targets.device)
-    indices = torch.arange(len(validation), device=total.device)
+    total = torch.zeros((), dtype=torch.float64, device=validation.device)
+    indices = torch.arange(len(validation), device=validation.device)
     for chosen in indices.split(max(1, TOGETHER // validation.bag_size)):
         features, targets = validation.batch(chosen)
         total += len(chosen) * loss(model(features).clamp(-clamp, clamp), targets)

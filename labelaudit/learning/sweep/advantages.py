@@ -24,68 +24,47 @@ from labelaudit.distribution import multiplicative_quantile
 from labelaudit.estimates import expected_advantage
 from labelaudit.learning.calibration import auc
 from labelaudit.learning.sweep import runs
-from labelaudit.learning.sweep.engines import Engine
 from labelaudit.learning.sweep.grid import ETA, Grid, mechanism
-from labelaudit.learning.sweep.store import Record, Store, key
+from labelaudit.learning.sweep.store import Record, Store
 from labelaudit.mechanisms import LabelProportions, Mechanism
 
 LEVEL = 0.98
 # Raise it whenever the same configuration would give another advantage; trainings stay valid.
 REVISION = 3
-# What is estimated: the advantage in the sample, or in the data it was thinned from.
-SAMPLED, UNTHINNED = "as sampled", "before thinning"
 
 
 def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
     """What an advantage depends on: the mechanism, the source of eta, the random partitions."""
+    # Checked for simulated data too, which need no network: a misspelt setting is never ignored.
+    settings = runs.settings_of(grid, data, "eta", **{**ETA, **grid.eta})
+    network = {"source": "network", "folds": 5, "settings": settings}
     for description in grid.each():
         yield {
             "task": "advantage",
             "dataset": data.name,
             "mechanism": description,
-            "eta": _recipe(grid, data),
-            "estimand": estimand(data),
+            "eta": {"source": "known"} if data.simulated else network,
+            "estimand": "as sampled" if data.negatives_kept == 1.0 else "before thinning",
             "level": LEVEL,
             "seed": grid.seed,
             "revision": REVISION,
         }
 
 
-def _recipe(grid: Grid, data: Dataset) -> dict[str, Any]:
-    # Checked for simulated data too, which need no network: a misspelt setting is never ignored.
-    settings = runs.settings_of(grid, data, "eta", **{**ETA, **grid.eta})
-    if data.simulated:
-        return {"source": "known"}
-    return {"source": "network", "folds": 5, "settings": settings}
-
-
-def estimand(data: Dataset) -> str:
-    """Which population the advantages of a data set are about."""
-    return SAMPLED if data.negatives_kept == 1.0 else UNTHINNED
-
-
 def plan(grid: Grid, data: Dataset, store: Store) -> runs.Schedule:
     """Compare the mechanisms of a grid with the store."""
-    own = grid.for_data(data.name)
-    keyed = {key(each, data.fingerprint): each for each in configurations(own, data)}
-    return runs.scheduled(keyed, data, own.train_rows, store)
+    return runs.plan(grid, data, store, configurations=configurations)
 
 
-def run(
-    schedule: runs.Schedule,
-    store: Store,
-    *,
-    engine: Engine | None = None,
-    progress: bool = False,
-) -> list[Record]:
-    """Estimate eta if any advantage is missing, and compute those that are."""
+def run(schedule: runs.Schedule, store: Store, **options: Any) -> list[Record]:
+    """Estimate eta if any advantage is missing, and compute those; options are those of a sweep."""
     if not schedule.to_do:
         return list(schedule.done.values())
     data, first = schedule.data, schedule.runs[schedule.to_do[0]]
     eta = estimated_eta(data, first["eta"], first["seed"])
     work = partial(advantage_once, quality={"eta_auc": auc(data.train.labels, eta)})
     values = populations(data, eta, first["seed"])
-    return runs.run(schedule, store, work=work, values=values, engine=engine, progress=progress)
+    return runs.run(schedule, store, work=work, values=values, **options)
 
 
 def estimated_eta(data: Dataset, recipe: dict[str, Any], seed: int) -> Floats:

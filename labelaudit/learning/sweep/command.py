@@ -13,22 +13,20 @@ from typing import Any
 from labelaudit import datasets
 from labelaudit.command_line import CommandError
 from labelaudit.datasets.store import data_folder
-from labelaudit.learning.sweep.grid import CLEAN, Grid, read_grid
+from labelaudit.learning.sweep.grid import Grid, read_grid
 from labelaudit.learning.sweep.store import Record, Store, StoreError, key, verify
 
-# The scales of the book, and the chapter whose parameters say what they are.
+# The scales of the book.
 SCALES = ("smoke", "laptop", "paper")
-CHAPTER = "12_privacy_utility"
+
+
+FOLDER: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
+FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 
 
 def add_parser(subparsers: Any) -> None:
     """Both commands."""
-    _add_sweep(subparsers)
-    _add_results(subparsers)
-
-
-def _add_sweep(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
+    sweep = subparsers.add_parser(
         "sweep",
         help="train every mechanism of a grid and keep the results",
         description="Train with every mechanism, learning rate and trial of a grid, and compute"
@@ -38,48 +36,39 @@ def _add_sweep(subparsers: Any) -> None:
         " --array=1-16. On Dask: --engine dask --address tcp://HOST:8786, workers started with"
         " --nthreads 1 and OMP_NUM_THREADS=1.",
     )
-    parser.add_argument("--dataset", required=True, choices=datasets.NAMES)
-    parser.add_argument(
-        "--scale", choices=SCALES, help="a grid of the book, in a clone (default: laptop)"
+    option = sweep.add_argument
+    option("--dataset", required=True, choices=datasets.NAMES)
+    option("--scale", choices=SCALES, help="a grid of the book, in a clone (default: laptop)")
+    option("--grid", help="a grid of your own, as YAML", **FILE)
+    option("--store", help="where results are kept", **FOLDER)
+    option("--engine", choices=["local", "dask"], default="local")
+    option("--address", metavar="URL", help="of the Dask scheduler")
+    workers = (
+        "local processes (default: cores, or 1 where there is a GPU; for several GPUs, start a"
+        " shard for each with its own CUDA_VISIBLE_DEVICES)"
     )
-    parser.add_argument("--grid", type=Path, metavar="FILE", help="a grid of your own, as YAML")
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
-    parser.add_argument("--engine", choices=["local", "dask"], default="local")
-    parser.add_argument("--address", metavar="URL", help="of the Dask scheduler")
-    parser.add_argument(
-        "--workers",
-        type=int,
-        metavar="N",
-        help="local processes (default: cores, or 1 where there is a GPU; for several GPUs, start a"
-        " shard for each with its own CUDA_VISIBLE_DEVICES)",
+    option("--workers", type=int, metavar="N", help=workers)
+    checkpoints = (
+        "for trainings that take hours: keep their state here, on a disk that all workers share,"
+        " so that one cut short continues where it was"
     )
-    parser.add_argument(
-        "--checkpoints",
-        type=Path,
-        metavar="FOLDER",
-        help="for trainings that take hours: keep their state here, on a disk that all workers"
-        " share, so that one cut short continues where it was",
-    )
-    parser.add_argument("--shard", metavar="I/N", help="only the I-th of N equal parts, I from 1")
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and stop")
-    parser.set_defaults(run=run_sweep)
-
-
-def _add_results(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
+    option("--checkpoints", help=checkpoints, **FOLDER)
+    option("--shard", metavar="I/N", help="only the I-th of N equal parts, I from 1")
+    option("--dry-run", action="store_true", help="print the plan and stop")
+    sweep.set_defaults(run=run_sweep)
+    results = subparsers.add_parser(
         "results",
         help="list, export or verify the results of sweeps",
         description="Without an option, count the results. Two stores are merged by copying one"
         " into the other.",
     )
-    parser.add_argument("--store", type=Path, metavar="FOLDER", help="where results are kept")
-    parser.add_argument("--export", type=Path, metavar="FILE", help="a table, .csv or .parquet")
-    parser.add_argument(
-        "--dataset", choices=datasets.NAMES, help="only the results of one data set"
-    )
-    parser.add_argument("--grid", type=Path, metavar="FILE", help="only the runs of this grid")
-    parser.add_argument("--verify", action="store_true", help="check every file")
-    parser.set_defaults(run=run_results)
+    option = results.add_argument
+    option("--store", help="where results are kept", **FOLDER)
+    option("--export", help="a table, .csv or .parquet", **FILE)
+    option("--dataset", choices=datasets.NAMES, help="only the results of one data set")
+    option("--grid", help="only the runs of this grid", **FILE)
+    option("--verify", action="store_true", help="check every file")
+    results.set_defaults(run=run_results)
 
 
 def run_sweep(arguments: argparse.Namespace) -> int:
@@ -87,11 +76,9 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     from labelaudit.learning import sweep
     from labelaudit.learning.sweep import advantages
 
-    shard = _shard(arguments.shard)
-    _check_engine(arguments)
-    grid = _grid(arguments)
+    shard, grid = _shard(arguments.shard), _grid(arguments)
     data = sweep.load(arguments.dataset, grid)
-    store = Store(_folder(arguments))
+    store = Store(arguments.store or data_folder() / "results")
     schedule = sweep.plan(grid, data, store, shard)
     # Advantages are few and quick; the first shard computes them for all.
     audits = advantages.plan(grid, data, store) if shard[0] == 1 else None
@@ -100,13 +87,17 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     if arguments.dry_run:
         return 0
     store.claim()
-    if schedule.to_do or (audits is not None and audits.to_do):
+    missing = audits.to_do if audits is not None else []
+    if schedule.to_do or missing:
         dask = arguments.engine == "dask"
         with sweep.dask(arguments.address) if dask else sweep.local(workers) as engine:
             options: dict[str, Any] = {"engine": engine, "progress": True}
             sweep.run(schedule, store, checkpoints=arguments.checkpoints, **options)
-            if audits is not None and audits.to_do:
-                _print_source_of_eta(audits)
+            if audits is not None and missing:
+                folds = audits.runs[missing[0]]["eta"].get("folds")
+                if folds is not None:
+                    print(f"estimating eta: {folds} networks, one by one", file=sys.stderr)
+                print("computing advantages", file=sys.stderr)
                 advantages.run(audits, store, **options)
     print(f"all {len(schedule.runs):,} results are in {store.folder}")
     return 0
@@ -131,13 +122,6 @@ def _print_plan(schedule: Any, audits: Any, workers: int | None, store: Store) -
         print(f"estimated time: {_duration(seconds)} of CPU{on} ({origin})", flush=True)
 
 
-def _print_source_of_eta(audits: Any) -> None:
-    recipe = audits.runs[audits.to_do[0]]["eta"]
-    if recipe["source"] != "known":
-        print(f"estimating eta: {recipe['folds']} networks, one by one", file=sys.stderr)
-    print("computing advantages", file=sys.stderr)
-
-
 def _duration(seconds: float) -> str:
     """A duration in two digits, which is all that an estimate is good for.
 
@@ -152,7 +136,7 @@ def _duration(seconds: float) -> str:
 
 def run_results(arguments: argparse.Namespace) -> int:
     """Count, export or verify."""
-    store = Store(_folder(arguments))
+    store = Store(arguments.store or data_folder() / "results")
     if not store.folder.is_dir():
         raise StoreError(f"there is no store at {store.folder}; labelaudit sweep makes one")
     if arguments.verify:
@@ -165,7 +149,11 @@ def run_results(arguments: argparse.Namespace) -> int:
 
     records = _records(store, arguments)
     if arguments.export is None:
-        _list(records)
+        runs = [record.configuration for record in records]
+        counts = Counter((run["dataset"], run["task"], run["mechanism"]["kind"]) for run in runs)
+        for (dataset, task, kind), count in sorted(counts.items()):
+            print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
+        print(f"{len(records):,} results")
         return 0
     suffix = arguments.export.suffix
     if suffix not in (".csv", ".parquet"):
@@ -210,15 +198,12 @@ def _records(store: Store, arguments: argparse.Namespace) -> list[Record]:
     return [record for record in records if record.key in keys]
 
 
-def _list(records: list[Record]) -> None:
-    every = (record.configuration for record in records)
-    counts = Counter((each["dataset"], each["task"], each["mechanism"]["kind"]) for each in every)
-    for (dataset, task, kind), count in sorted(counts.items()):
-        print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
-    print(f"{len(records):,} results")
-
-
 def _grid(arguments: argparse.Namespace) -> Grid:
+    """The grid of a sweep, the other options having been checked."""
+    if (arguments.engine == "dask") != (arguments.address is not None):
+        raise CommandError("--engine dask and --address go together: --address tcp://HOST:8786")
+    if arguments.workers is not None and arguments.workers < 1:
+        raise CommandError(f"--workers must be at least 1, not {arguments.workers}")
     if arguments.grid is None:
         return scale_grid(arguments.scale or "laptop")
     if arguments.scale is not None:
@@ -227,15 +212,10 @@ def _grid(arguments: argparse.Namespace) -> Grid:
 
 
 def scale_grid(scale: str) -> Grid:
-    """The grid that chapter 12 runs at a scale; at `paper` with all rows there are.
-
-    The paper's grid (appendix C) is as printed: its list of learning rates seems to have lost 5e-5.
-    The paper gives no batch size, number of epochs or stopping rule; the chapter's are our own.
-    """
+    """The grid that chapter 12 runs at a scale, in a clone."""
     try:
-        # By name, as in `cli`: these modules are part of a clone and of no wheel.
-        chapters = importlib.import_module("book.tools.chapters")
-        checkout = importlib.import_module("book.tools.checkout")
+        # By name, as in `cli`: the book's own tools are part of a clone and of no wheel.
+        tools = importlib.import_module("book.tools.sweep_scales")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("book"):
             raise
@@ -243,34 +223,7 @@ def scale_grid(scale: str) -> Grid:
             "a scale is read from the parameters of chapter 12, which are in a clone of the"
             " repository and not in the installed package; give a grid with --grid FILE"
         ) from None
-    declared = chapters.load_chapters(checkout.find_checkout().chapters_file)
-    values = declared[CHAPTER].values(scale)
-    pairs = {"bag_size": values["pair_bag_sizes"], "epsilon": values["pair_epsilons"]}
-    return Grid(
-        mechanisms={
-            CLEAN: {},
-            "RR": {"epsilon": values["epsilons"]},
-            "LLP": {"bag_size": values["bag_sizes"]},
-            "LLP+Lap": pairs,
-            "LLP+Geom": pairs,
-        },
-        learning_rates=tuple(values["learning_rates"]),
-        trials=values["trials"],
-        seed=values["seed"],
-        train_rows=None if scale == "paper" else values["train_rows"],
-        training={name: values[name] for name in ("epochs", "batch_size")},
-    )
-
-
-def _folder(arguments: argparse.Namespace) -> Path:
-    return arguments.store or data_folder() / "results"
-
-
-def _check_engine(arguments: argparse.Namespace) -> None:
-    if (arguments.engine == "dask") != (arguments.address is not None):
-        raise CommandError("--engine dask and --address go together: --address tcp://HOST:8786")
-    if arguments.workers is not None and arguments.workers < 1:
-        raise CommandError(f"--workers must be at least 1, not {arguments.workers}")
+    return tools.scale_grid(scale)
 
 
 def _shard(text: str | None) -> tuple[int, int]:

@@ -5,9 +5,6 @@ mean test AUC, reported with that same AUC. `by="released"` is the honest way: i
 rate with the least loss on held-out *released* labels. That is post-processing of the release, so
 it costs no privacy, and the test labels it is reported on had no part in it.
 
-A training that diverged before it had a model has no AUC. It counts as 0.5, that of a random guess:
-to leave it out would reward a rate for its failures.
-
 Settings are compared trial by trial, with Student's interval over trials and the least difference
 that so many trials would have noticed.
 """
@@ -39,13 +36,16 @@ MEASURES = [
 ]
 # How a training was done, besides its learning rate.
 TRAINING = ["model", "loss", "batch_size", "epochs", "patience", "validation", "clamp"]
-# What a training measured and took, and what made it.
-TRAINED = [
-    *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run"),
-    *("seconds", "cpu_seconds"),
-]
 MADE = ["made_with", "made_on", "made_at"]
-# The AUC of a training that left no model: that of a guess.
+# What tells the trainings of a grid apart.
+RUN = [*SETTING, "learning_rate", "trial"]
+COLUMNS = [
+    *(*SETTING, "learning_rate", *TRAINING, "trial", "seed", "fingerprint"),
+    *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run", "seconds", "cpu_seconds"),
+    *("diverged", "eta", "eta_recipe", *MEASURES, *MADE),
+]
+# The AUC of a training that left no model is that of a random guess: to leave it out would reward a
+# learning rate for its failures.
 NO_MODEL = 0.5
 # With fewer bags to train on, a sample says too little for a comparison of mechanisms.
 LEAST_BAGS = 1000
@@ -69,12 +69,14 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     runs, audits, recipes = [], {}, dict[tuple[str, str], str]()
     for record in records:
         configuration, result = record.configuration, record.result
-        described = {"bag_size": 1, "epsilon": math.inf, **configuration["mechanism"]}
         dataset = configuration["dataset"]
-        setting = {"dataset": dataset, **{name: described[name] for name in SETTING[1:]}}
-        name = (record.data, *setting.values())
+        described = {"bag_size": 1, "epsilon": math.inf, **configuration["mechanism"]}
+        name = (record.data, dataset, *(described[column] for column in SETTING[1:]))
         if configuration["task"] == "train":
-            runs.append((name, setting | _trained(record), _made(record)))
+            row = {**configuration, **configuration["settings"], **described, **result}
+            runs.append(
+                (name, row | _made(record) | {"diverged": result.get("diverged") is not None})
+            )
         elif configuration.get("revision") == REVISION:
             parts = ("eta", "estimand", "level", "seed")
             recipe = digest({part: configuration[part] for part in parts})[:12]
@@ -82,29 +84,15 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
                 raise _mixed(dataset, "advantages from different estimates of eta")
             origin = {"eta": configuration["eta"]["source"], "eta_recipe": recipe}
             audits[name] = origin | {measure: result[measure] for measure in MEASURES}
-    rows = [row | audits.get(name, {}) | made for name, row, made in runs]
-    own = ["trial", "seed", "fingerprint", *TRAINED, "diverged", "eta", "eta_recipe"]
-    columns = [*SETTING, "learning_rate", *TRAINING, *own, *MEASURES, *MADE]
-    frame = pd.DataFrame(rows, columns=columns)
-    return frame.sort_values([*SETTING, "learning_rate", "trial"], ignore_index=True)
-
-
-def _trained(record: Record) -> dict[str, Any]:
-    """The columns of one training."""
-    configuration, result = record.configuration, record.result
-    return {
-        **{name: configuration["settings"][name] for name in ("learning_rate", *TRAINING)},
-        **{name: configuration[name] for name in ("trial", "seed")},
-        "fingerprint": record.data[:12],
-        **{name: result[name] for name in TRAINED},
-        "diverged": result["diverged"] is not None,
-    }
+    rows = [row | audits.get(name, {}) for name, row in runs]
+    return pd.DataFrame(rows, columns=COLUMNS).sort_values(RUN, ignore_index=True)
 
 
 def _made(record: Record) -> dict[str, str | None]:
-    """What made a training, as far as its record says."""
+    """The data and what made a training, as far as its record says."""
     versions = record.made.get("versions", {}).items()
     return {
+        "fingerprint": record.data[:12],
         "made_with": ", ".join(sorted(f"{name} {version}" for name, version in versions)) or None,
         "made_on": record.made.get("device"),
         "made_at": record.made.get("finished"),
@@ -135,7 +123,7 @@ def _check_one_grid(frame: pd.DataFrame) -> None:
             if values.nunique(dropna=False) > 1:
                 both = " and ".join(map(str, values.unique()[:2]))
                 raise _mixed(str(dataset), f"{name} is {both}")
-    repeated = frame.duplicated([*SETTING, "learning_rate", "trial"])
+    repeated = frame.duplicated(RUN)
     if repeated.any():
         first = frame.loc[repeated.idxmax()]
         raise ValueError(
@@ -154,17 +142,14 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     `trained_bags` the number of bags that were not held out. A table of more than one grid is an
     error.
 
-    >>> import tempfile
-    >>> from labelaudit.learning.sweep import load, plan, run
-    >>> from labelaudit.learning.sweep.grid import Grid
-    >>> from labelaudit.learning.sweep.store import Store
-    >>> small = {"train_rows": 200, "training": {"epochs": 1}}
-    >>> grid = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3, 1e-2), trials=2, **small)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     store = Store(folder)
-    ...     frame = table(run(plan(grid, load("fair", grid), store), store))
-    >>> len(frame), select(frame)[["kind", "epsilon", "trials"]].to_numpy().tolist()
-    (4, [['RR', 1.0, 2]])
+    >>> run = {"task": "train", "dataset": "fair", "trial": 0, "mechanism": {"kind": "RR"}}
+    >>> results = {1e-3: {"auc": 0.6, "validation_loss": 0.6}, 1e-2: {"auc": 0.7}}
+    >>> frame = table(
+    ...     Record({**run, "settings": {"learning_rate": rate}}, data="", result=result)
+    ...     for rate, result in results.items()
+    ... )
+    >>> [select(frame, by=by)["auc"].item() for by in ("released", "test")]
+    [0.6, 0.7]
     """
     if by not in ("released", "test"):
         raise ValueError(f"by must be 'released' or 'test', not {by!r}")
@@ -174,19 +159,20 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     kept = [*TRAINING, "fingerprint", "eta", *MEASURES]
     counted = frame.assign(auc=frame["auc"].fillna(NO_MODEL), no_model=frame["auc"].isna())
     rows = []
-    for setting, runs in counted.groupby(SETTING, sort=False):
+    for _, runs in counted.groupby(SETTING, sort=False):
         chosen = _chosen(runs, by).sort_values("trial")
-        aucs = chosen["auc"].to_numpy()
-        error = aucs.std(ddof=1) / math.sqrt(len(aucs)) if len(aucs) > 1 else math.nan
+        first = chosen.iloc[0]
         row = {
-            **dict(zip(SETTING, setting, strict=True)),
-            **{"learning_rate": chosen["learning_rate"].mode().iloc[0], "trials": len(aucs)},
-            **{"auc": aucs.mean(), "error": error, "no_model": int(chosen["no_model"].sum())},
-            "aucs": dict(zip(chosen["trial"], aucs, strict=True)),
+            "learning_rate": chosen["learning_rate"].mode().iloc[0],
+            "trials": len(chosen),
+            "auc": chosen["auc"].mean(),
+            "error": chosen["auc"].sem(),
+            "no_model": int(chosen["no_model"].sum()),
+            "aucs": dict(zip(chosen["trial"], chosen["auc"], strict=True)),
             "last_epoch": (chosen["best_epoch"] == chosen["epochs"]).mean(),
-            "trained_bags": _trained_bags(chosen.iloc[0]),
+            "trained_bags": _trained_bags(first),
         }
-        rows.append(row | chosen[kept].iloc[0].to_dict())
+        rows.append(first[SETTING].to_dict() | row | first[kept].to_dict())
     return pd.DataFrame(rows)
 
 
@@ -238,12 +224,10 @@ def paired(
     0.02
     """
     common = sorted(first.keys() & second.keys())
-    if len(common) < 2:
-        raise ValueError(
-            f"a paired comparison needs at least 2 trials in common, not {len(common)}"
-        )
+    if (n := len(common)) < 2:
+        raise ValueError(f"a paired comparison needs at least 2 trials in common, not {n}")
     gaps = np.array([first[trial] - second[trial] for trial in common])
-    return difference(float(gaps.mean()), gaps.std(ddof=1) / math.sqrt(len(gaps)), len(gaps), level)
+    return difference(float(gaps.mean()), gaps.std(ddof=1) / math.sqrt(n), n, level)
 
 
 def difference(value: float, error: float, trials: int, level: float = 0.95) -> Difference:

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -33,19 +33,6 @@ THREADS = (
 )
 
 
-@dataclass(frozen=True)
-class Engine:
-    """An executor, how many runs it does at once, and how an array reaches all of its workers.
-
-    `send` turns an array into what goes with each run: the array itself, something that the
-    executor replaces by it, or the path of an .npy file that `received` reads.
-    """
-
-    executor: Executor
-    workers: int = 1
-    send: Callable[[Floats], Any] = lambda values: values
-
-
 class _ThisProcess(Executor):
     """Runs a call when it is submitted; an interruption ends the caller at once."""
 
@@ -55,9 +42,18 @@ class _ThisProcess(Executor):
         return future
 
 
-def sequential() -> Engine:
-    """One run after another in this process."""
-    return Engine(_ThisProcess())
+@dataclass(frozen=True)
+class Engine:
+    """An executor, how many runs it does at once, and how an array reaches all of its workers.
+
+    By default runs take place in this process, one after another. `send` turns an array into what
+    goes with each run: the array itself, something that the executor replaces by it, or the path
+    of an .npy file that the worker reads.
+    """
+
+    executor: Executor = field(default_factory=_ThisProcess)
+    workers: int = 1
+    send: Callable[[Floats], Any] = lambda values: values
 
 
 def cores() -> int:
@@ -90,7 +86,7 @@ def local(workers: int | None = None) -> Iterator[Engine]:
     """
     count = workers or default_workers()
     if count == 1:
-        yield sequential()
+        yield Engine()
         return
     # No worker inherits the writing end, so its end of the pipe closes when this process dies.
     context = multiprocessing.get_context("spawn")
@@ -147,11 +143,6 @@ def dask(address: str, timeout: float = 10) -> Iterator[Engine]:
         # A run is not a pure function to Dask: a result of an earlier sweep is not taken.
         executor = client.get_executor(pure=False)
         yield Engine(executor, count, lambda values: client.scatter(values, broadcast=True))
-
-
-def received(sent: Any) -> Any:
-    """What a worker makes of what `Engine.send` gave: a file is read where it is needed."""
-    return np.load(sent, mmap_mode="r") if isinstance(sent, Path) else sent
 
 
 def deaths() -> tuple[type[BaseException], ...]:

@@ -19,6 +19,7 @@ A grid file is YAML. It must name mechanisms; every other entry has the default 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -89,9 +90,8 @@ class Grid:
             if self.train_rows is not None:
                 checks.whole_number(self.train_rows, "train_rows")
             object.__setattr__(self, "learning_rates", tuple(dict.fromkeys(rates)))
+            check_names(self.datasets, NAMES, "datasets")
             for name in self.datasets:
-                if name not in NAMES:
-                    raise ValueError(unknown({name}, set(NAMES), "datasets"))
                 self.for_data(name)
             if not list(self.each()):
                 raise ValueError("mechanisms names none, and there is no default")
@@ -104,19 +104,15 @@ class Grid:
 
     def each(self) -> Iterator[dict[str, Any]]:
         """Every mechanism as its plain description, once."""
-        seen = set()
-        for kind, parameters in self.mechanisms.items():
-            for description in _descriptions(kind, parameters):
-                if (name := tuple(description.items())) not in seen:
-                    seen.add(name)
-                    yield description
+        every = itertools.starmap(_descriptions, self.mechanisms.items())
+        once = {tuple(each.items()): each for each in itertools.chain.from_iterable(every)}
+        yield from once.values()
 
     def for_data(self, name: str) -> Grid:
         """The grid as it is for one data set."""
         where = f"datasets: {name}"
         own = dict(_mapping(self.datasets.get(name, {}), where))
-        if strange := own.keys() - (_FIELDS - {"datasets"}):
-            raise ValueError(unknown(strange, _FIELDS - {"datasets"}, where))
+        check_names(own, _FIELDS - {"datasets"}, where)
         for part in ("training", "eta"):
             changed = _mapping(own.get(part, {}), f"{where}: {part}")
             own[part] = {**getattr(self, part), **changed}
@@ -130,14 +126,10 @@ def read_grid(path: str | Path) -> Grid:
     """A grid from a YAML file.
 
     >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "grid.yml")
-    ...     text = "{mechanisms: {LLP: {bag_size: [2, 8]}}, trials: 1}"
-    ...     written = path.write_text(text)
-    ...     grid = read_grid(path)
-    >>> len(grid), grid.learning_rates
-    (4, (0.001, 0.005))
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+    ...     print("{mechanisms: {LLP: {bag_size: [2, 8]}}, trials: 1}", file=file, flush=True)
+    ...     len(read_grid(file.name))
+    4
     """
     import yaml
 
@@ -149,8 +141,7 @@ def read_grid(path: str | Path) -> Grid:
         raise GridError(f"the grid {path} is not YAML: {_in_one_line(error)}") from None
     if not isinstance(content, dict):
         raise GridError(f"the grid {path} must be a mapping such as trials: 3, not {content!r}")
-    if strange := content.keys() - _FIELDS:
-        raise GridError(unknown(strange, _FIELDS, str(path)))
+    check_names(content, _FIELDS, str(path))
     return Grid(**content)
 
 
@@ -204,16 +195,17 @@ def _numbers(values: Any, name: str) -> list[Any]:
     """A list of numbers; YAML reads 1e-4 as text, which is accepted."""
     if not isinstance(values, (list, tuple)) or not values:
         raise ValueError(f"{name} must be a list of numbers, not {values!r}")
-    return [_number(value) for value in values]
+    numbers = list(values)
+    for index, value in enumerate(numbers):
+        if isinstance(value, str):
+            with contextlib.suppress(ValueError):
+                numbers[index] = float(value)
+    return numbers
 
 
-def _number(value: Any) -> Any:
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-def unknown(names: Iterable[str], allowed: set[str], where: str) -> str:
-    """The message about names that mean nothing."""
-    return f"{where}: {min(map(str, names))!r} is unknown; there are {', '.join(sorted(allowed))}"
+def check_names(names: Iterable[str], allowed: Iterable[str], where: str) -> None:
+    """Raise an error where a name means nothing."""
+    known = sorted(allowed)
+    for name in names:
+        if name not in known:
+            raise GridError(f"{where}: {name!r} is unknown; there are {', '.join(known)}")

@@ -12,7 +12,7 @@ import random
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
@@ -20,25 +20,24 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from labelaudit import datasets
 from labelaudit.checks import Floats
 from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset
 from labelaudit.learning.sweep import grid as grids
-from labelaudit.learning.sweep.engines import Engine, deaths, received, sequential
+from labelaudit.learning.sweep.engines import Engine, deaths
 from labelaudit.learning.sweep.grid import Grid, GridError
 from labelaudit.learning.sweep.store import Damaged, Record, Store, key
 
 Configuration = dict[str, Any]
 Work = Callable[..., dict[str, Any]]
+Answer = tuple[str, dict[str, Any]]
 
 # Seconds for a row and an epoch on one core of a laptop, used while the store has no runs.
 GUESSED_SECONDS = 3e-5
 VERSIONS = ("labelaudit", "numpy", "torch")
-MEASURED = (
-    *("auc", "log_loss", "validation_loss", "best_epoch", "epochs_run"),
-    *("dropped", "diverged", "seconds", "curve"),
-)
 
 
 class SweepFailed(CommandError):
@@ -79,7 +78,34 @@ def load(name: str, grid: Grid) -> Dataset:
     return datasets.load(name, train_rows=grid.for_data(name).train_rows)
 
 
-def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1)) -> Schedule:
+def configurations(grid: Grid, data: Dataset) -> Iterator[Configuration]:
+    """Every run as plain JSON values: mechanism, all settings of the training, trial and seed.
+
+    A batch holds at least one bag, whatever the grid says.
+    """
+    rates = [settings_of(grid, data, learning_rate=rate) for rate in grid.learning_rates]
+    for mechanism in grid.each():
+        bag_size = mechanism.get("bag_size", 1)
+        _check_bags(bag_size, len(data.train), rates[0])
+        for settings, trial in itertools.product(rates, range(grid.trials)):
+            yield {
+                "task": "train",
+                "dataset": data.name,
+                "mechanism": mechanism,
+                # The published run has bags of 512 in a grid of batches of 256.
+                "settings": {**settings, "batch_size": max(settings["batch_size"], bag_size)},
+                "trial": trial,
+                "seed": grid.seed + trial,
+            }
+
+
+def plan(
+    grid: Grid,
+    data: Dataset,
+    store: Store,
+    shard: tuple[int, int] = (1, 1),
+    configurations: Callable[[Grid, Dataset], Iterator[Configuration]] = configurations,
+) -> Schedule:
     """Compare a grid with the store, and change nothing in it. Damaged results are planned again.
 
     `shard` (i, n) is the i-th of n parts, equal in size whatever has been done already.
@@ -93,47 +119,16 @@ def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1
     """
     own = grid.for_data(data.name)
     part, parts = shard
-    keyed = {key(each, data.fingerprint): each for each in configurations(own, data)}
+    keyed = {key(run, data.fingerprint): run for run in configurations(own, data)}
     runs = {name: keyed[name] for name in sorted(keyed)[part - 1 :: parts]}
-    return scheduled(runs, data, own.train_rows, store)
-
-
-def scheduled(
-    runs: dict[str, Configuration], data: Dataset, train_rows: int | None, store: Store
-) -> Schedule:
-    """The schedule of these runs: those in the store, those to do, those with a damaged file."""
     done, damaged = {}, []
     for name in runs:
         try:
-            record = store.read(name)
+            if (record := store.read(name)) is not None:
+                done[name] = record
         except Damaged:
             damaged.append(store.path(name))
-        else:
-            if record is not None:
-                done[name] = record
-    return Schedule(data, train_rows, runs, done, tuple(damaged))
-
-
-def configurations(grid: Grid, data: Dataset) -> Iterator[Configuration]:
-    """Every run as plain JSON values: mechanism, all settings of the training, trial and seed.
-
-    A batch holds at least one bag, whatever the grid says.
-    """
-    rates = [settings_of(grid, data, learning_rate=rate) for rate in grid.learning_rates]
-    for mechanism in grid.each():
-        bag_size = mechanism.get("bag_size", 1)
-        _check_bags(bag_size, len(data.train), rates[0])
-        for settings in rates:
-            for trial in range(grid.trials):
-                yield {
-                    "task": "train",
-                    "dataset": data.name,
-                    "mechanism": mechanism,
-                    # The published run has bags of 512 in a grid of batches of 256.
-                    "settings": {**settings, "batch_size": max(settings["batch_size"], bag_size)},
-                    "trial": trial,
-                    "seed": grid.seed + trial,
-                }
+    return Schedule(data, own.train_rows, runs, done, tuple(damaged))
 
 
 def _check_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) -> None:
@@ -157,12 +152,10 @@ def settings_of(grid: Grid, data: Dataset, part: str = "training", **others: Any
     """
     from labelaudit.learning.training import TrainingSettings
 
-    models = {"higgs": "higgs", "kdd12": "kdd12"}
-    model = models.get(data.name.removesuffix("-like"), "small")
+    name = data.name.removesuffix("-like")
+    model = name if name in ("higgs", "kdd12") else "small"
     chosen = {"model": model, "buckets": data.buckets, **grid.training, **others}
-    known = set(TrainingSettings.__dataclass_fields__)
-    if strange := chosen.keys() - known:
-        raise GridError(grids.unknown(strange, known, f"the grid's {part}"))
+    grids.check_names(chosen, TrainingSettings.__dataclass_fields__, f"the grid's {part}")
     try:
         return asdict(TrainingSettings(**chosen))
     except (TypeError, ValueError) as error:
@@ -180,9 +173,7 @@ def train_once(
     from labelaudit.learning.training import TrainingSettings, train
 
     started = time.process_time()
-    checkpoint = None
-    if checkpoints is not None:
-        checkpoint = checkpoints / f"{key(configuration, data.fingerprint)}.pt"
+    checkpoint = checkpoints and checkpoints / f"{key(configuration, data.fingerprint)}.pt"
     with warnings.catch_warnings():
         # That a run diverged is part of its result.
         warnings.simplefilter("ignore", RuntimeWarning)
@@ -194,8 +185,9 @@ def train_once(
             test=data.test,
             checkpoint=checkpoint,
         )
-    measured = {name: getattr(outcome, name) for name in MEASURED}
-    return measured | {"cpu_seconds": time.process_time() - started}
+    result = {**vars(outcome), "cpu_seconds": time.process_time() - started}
+    del result["settings"], result["model"]
+    return result
 
 
 def run(
@@ -214,15 +206,10 @@ def run(
     data set, the array `values`, which is sent to the workers.
 
     The order is random. So the time left is estimated from runs like those to come, half a grid
-    already shows all of it, and two sweeps on one store seldom do the same run at once. Without
-    an `engine` the runs take place in this process, one after another. With a folder of
-    `checkpoints`, which all workers see, a training cut short continues where it was; its
-    checkpoint is removed once the result is stored.
+    already shows all of it, and two sweeps on one store seldom do the same run at once. With a
+    folder of `checkpoints`, which all workers see, a training cut short continues where it was.
 
     >>> import tempfile
-    >>> from labelaudit.learning.sweep import load, plan
-    >>> from labelaudit.learning.sweep.grid import Grid
-    >>> from labelaudit.learning.sweep.store import Store
     >>> small = {"train_rows": 200, "training": {"epochs": 1}}
     >>> grid = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,), trials=2, **small)
     >>> data = load("fair", grid)
@@ -232,63 +219,62 @@ def run(
     ...     len(records), len(plan(grid, data, store).to_do)
     (2, 0)
     """
+    from tqdm import tqdm  # tables of a sweep do without it
+
+    engine = engine or Engine()
     if checkpoints is not None:
         work = partial(work, checkpoints=checkpoints)
     for path in schedule.damaged:
         store.set_aside(path.stem)
-    order = schedule.to_do
+    order, data = schedule.to_do, schedule.data
     random.shuffle(order)
-    records, failed = dict(schedule.done), list[str]()
-    with _bar(len(schedule.runs), len(schedule.done), progress) as bar:
-        try:
-            for name, answer in _answers(
-                schedule, order, store, work, values, engine or sequential()
-            ):
-                if "error" in answer:
-                    failed.append(f"{_title(schedule.runs[name])}: {answer['error']}")
-                else:
-                    record = Record(schedule.runs[name], schedule.data.fingerprint, **answer)
-                    store.write(record)
-                    records[name] = record
-                    _remove_checkpoint(checkpoints, name)
-                bar.update()
-        except deaths() as error:
-            raise SweepFailed(
-                f"a worker process died ({_first_sentence(error)}); the {len(records):,} results"
-                f" there are, of {len(schedule.runs):,}, are safe; the same command goes on from"
-                " there"
-            ) from None
-    if failed:
-        raise SweepFailed(f"{len(failed):,} of {len(order):,} runs failed; {failed[0]}")
-    for name in schedule.runs.keys() - records.keys():
-        stored = store.read(name)
-        if stored is not None:
-            records[name] = stored
-    return [records[name] for name in schedule.runs if name in records]
-
-
-def _answers(
-    schedule: Schedule,
-    order: Iterable[str],
-    store: Store,
-    work: Work,
-    values: Floats | None,
-    engine: Engine,
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The workers' answers as they come; no more runs are handed out than keep all workers busy."""
-    data = schedule.data
     source: Any = (data.name, schedule.train_rows, data.fingerprint)
     if values is not None:
         source = engine.send(values)
-    most = 2 * engine.workers if engine.workers > 1 else 1
+
+    def submit(name: str) -> Future[Answer]:
+        return engine.executor.submit(_answer, name, work, schedule.runs[name], source)
+
     # What another sweep on this store has finished meanwhile is not begun.
     names = (name for name in order if name not in store)
-    pending: set[Future[Any]] = set()
+    records, failed = dict(schedule.done), list[str]()
+    total = len(schedule.runs)
+    # With smoothing 0 the rate is that of all runs so far, not of the last ones.
+    bar = tqdm(total=total, initial=len(records), smoothing=0, unit="run", disable=not progress)
+    try:
+        for name, answer in _answers(names, submit, engine.workers):
+            if "error" in answer:
+                title = _title(**schedule.runs[name]["mechanism"])
+                failed.append(f"{title}: {answer['error']}")
+            else:
+                records[name] = Record(schedule.runs[name], data.fingerprint, **answer)
+                store.write(records[name])
+                _remove_checkpoint(checkpoints, name)
+            bar.update()
+    except deaths() as error:
+        first_sentence = str(error).splitlines()[0].split(". ")[0]
+        raise SweepFailed(
+            f"a worker process died ({first_sentence}); the {len(records):,} results there are,"
+            f" of {total:,}, are safe; the same command goes on from there"
+        ) from None
+    finally:
+        bar.close()
+    if failed:
+        raise SweepFailed(f"{len(failed):,} of {len(order):,} runs failed; {failed[0]}")
+    every = [records.get(name) or store.read(name) for name in schedule.runs]
+    return [record for record in every if record is not None]
+
+
+def _answers(
+    names: Iterator[str], submit: Callable[[str], Future[Answer]], workers: int
+) -> Iterator[Answer]:
+    """The workers' answers as they come; no more runs are handed out than keep all workers busy."""
+    most = 2 * workers if workers > 1 else 1
+    pending: set[Future[Answer]] = set()
     try:
         while True:
             for name in itertools.islice(names, most - len(pending)):
-                run = schedule.runs[name]
-                pending.add(engine.executor.submit(_answer, name, work, run, source))
+                pending.add(submit(name))
             if not pending:
                 return
             finished, pending = wait(pending, return_when=FIRST_COMPLETED)
@@ -300,13 +286,14 @@ def _answers(
             future.cancel()
 
 
-def _answer(
-    name: str, work: Work, configuration: Configuration, source: Any
-) -> tuple[str, dict[str, Any]]:
+def _answer(name: str, work: Work, configuration: Configuration, source: Any) -> Answer:
     """What a worker does. An error is an answer too, so that it does not end the sweep."""
     try:
-        values = _data(*source) if isinstance(source, tuple) else received(source)
-        result = work(values, configuration)
+        if isinstance(source, tuple):
+            source = _data(*source)
+        elif isinstance(source, Path):
+            source = np.load(source, mmap_mode="r")
+        result = work(source, configuration)
     except Exception as error:
         return name, {"error": f"{type(error).__name__}: {error}"}
     return name, {"result": result, "made": _made()}
@@ -328,8 +315,7 @@ def _made() -> dict[str, Any]:
     """The versions, device and time that made a result."""
     versions = {name: metadata.version(name) for name in VERSIONS}
     torch, device = sys.modules.get("torch"), "cpu"
-    # `training.train` takes a GPU if there is one.
-    if torch is not None and torch.cuda.is_available():
+    if torch is not None and torch.cuda.is_available():  # and then `train` uses it
         device = f"cuda ({torch.cuda.get_device_name()})"
     return {
         "versions": {"python": platform.python_version(), **versions},
@@ -345,19 +331,6 @@ def _remove_checkpoint(folder: Path | None, name: str) -> None:
             path.unlink(missing_ok=True)
 
 
-def _bar(total: int, done: int, shown: bool) -> Any:
-    from tqdm import tqdm
-
-    # With smoothing 0 the rate is that of all runs so far, not of the last ones.
-    return tqdm(total=total, initial=done, smoothing=0, unit="run", disable=not shown)
-
-
-def _title(configuration: Mapping[str, Any]) -> str:
-    parameters = dict(configuration["mechanism"])
-    kind = parameters.pop("kind")
+def _title(kind: str, **parameters: float) -> str:
     values = ", ".join(f"{name} {value:g}" for name, value in parameters.items())
     return f"{kind} ({values})" if values else kind
-
-
-def _first_sentence(error: BaseException) -> str:
-    return str(error).splitlines()[0].split(". ")[0]
