@@ -17,7 +17,6 @@ import sympy
 
 from labelaudit.ledger import exact
 from labelaudit.ledger.check import Result, Search, check, confirm
-from labelaudit.ledger.closed_forms import laplace_variance
 from labelaudit.ledger.exact import HALF
 
 Q, EPSILON, SIZE = sympy.symbols("q epsilon k", positive=True)
@@ -74,7 +73,7 @@ def advantage_unchanged(
 @check("C-lap", {"halving": 2})
 def laplace(search: Search, halving: int = 1) -> Result:
     """One label moves the proportion by 1/k, and the density by at most e^epsilon."""
-    variance = laplace_variance(1 / (halving * SIZE * EPSILON))
+    variance = exact.laplace_variance(1 / (halving * SIZE * EPSILON))
     same = sympy.simplify(variance - 2 / (SIZE**2 * EPSILON**2)) == 0
     worst = Fraction(0)
     for size in range(1, search.pick(6, 20)):

@@ -19,7 +19,6 @@ import sympy
 
 from labelaudit.ledger import exact
 from labelaudit.ledger.check import Result, Search, check, confirm
-from labelaudit.ledger.closed_forms import laplace_variance
 from labelaudit.ledger.exact import HALF, total
 
 Q, EPSILON, SIZE = sympy.symbols("q epsilon k", positive=True)
@@ -141,7 +140,7 @@ def largest_variance(search: Search, choose: Callable[[list[Fraction]], Fraction
 @check("D-varLap", {"halving": 2})
 def variance_of_laplace(search: Search, halving: int = 1) -> Result:
     """Twice the squared scale."""
-    variance = sympy.simplify(laplace_variance(1 / (halving * SIZE * EPSILON)))
+    variance = sympy.simplify(exact.laplace_variance(1 / (halving * SIZE * EPSILON)))
     shown = str(variance).replace("**", "^").replace("*", " ")
     return sympy.simplify(variance - 2 / (SIZE**2 * EPSILON**2)) == 0, {"variance": shown}
 

@@ -233,11 +233,3 @@ def all_cases(search: Search) -> list[Case]:
     """Every distribution of the search."""
     parts = (constant_cases, half_cases, two_point_cases, beta_cases)
     return [case for part in parts for case in part(search)]
-
-
-def laplace_variance(scale: Any) -> Any:
-    """The variance of zero-mean Laplace noise of a symbolic scale, by integration."""
-    import sympy
-
-    z = sympy.symbols("z", positive=True)
-    return sympy.integrate(z**2 * sympy.exp(-z / scale) / scale, (z, 0, sympy.oo))
