@@ -201,3 +201,9 @@ def own_quantile(bag, i, channel, level):
     order = np.argsort(shift)
     reached = joint.sum(axis=0)[order].cumsum() >= level - 1e-12
     return shift[order][reached.argmax()]
+
+
+def test_the_first_chapter_imports_a_small_part_of_the_package():
+    modules = executed("01_setting").facts["modules"]
+    assert "labelaudit.attack" in modules
+    assert len(modules) <= 37

@@ -120,9 +120,3 @@ def test_the_tables_offered_are_those_written(chapter):
 def test_nothing_is_written_to_the_error_stream(chapter):
     streams = [output for _, output in outputs(executed(chapter))]
     assert [stream["text"] for stream in streams if stream.get("name") == "stderr"] == []
-
-
-def test_the_first_chapter_imports_a_small_part_of_the_package():
-    modules = executed("01_setting").facts["modules"]
-    assert "labelaudit.attack" in modules
-    assert len(modules) <= 37
