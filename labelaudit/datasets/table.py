@@ -20,6 +20,8 @@ from labelaudit.checks import Floats
 from labelaudit.datasets.frame import listed, read_frame
 from labelaudit.files import file_digest
 
+# The kinds of numpy dtype that hold measurements: numbers and dates.
+MEASURED = "uifM"
 # Features are held in single precision.
 LARGEST = float(np.finfo(np.float32).max)
 # The largest number of levels of scikit-learn's gradient boosting, less one for the pooled rest.
@@ -230,26 +232,18 @@ def _unusable(values: Any) -> str | None:
         return "its values are lists or records"
     if distinct == 1:
         return "it is constant" if not values.isna().any() else None
-    if _is_measured(values):
-        if values.dtype.kind in "ui" and distinct == len(values) and _is_sequence(values):
-            return "it numbers the rows"
-        return None
+    if values.dtype.kind in MEASURED:
+        whole = values.dtype.kind in "ui" and distinct == len(values)
+        without_gap = whole and int(values.max()) - int(values.min()) == len(values) - 1
+        return "it numbers the rows" if without_gap else None
     if distinct > max(NAMES_ROWS * len(values), MOST_LEVELS):
         return f"its {distinct:,} distinct texts name rows rather than kinds"
     return None
 
 
-def _is_measured(values: Any) -> bool:
-    return values.dtype.kind in "uifM"
-
-
-def _is_sequence(values: Any) -> bool:
-    return int(values.max()) - int(values.min()) == len(values) - 1
-
-
 def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column]:
     name, missing = str(values.name), int(values.isna().sum())
-    if _is_measured(values):
+    if values.dtype.kind in MEASURED:
         if values.dtype.kind == "M":
             notes.append(f"{name} is a date; its number of days is used")
             values = (values - values.min()).dt.total_seconds() / 86_400
