@@ -84,9 +84,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     _check_output(page, numbers, arguments.overwrite)
 
     from labelaudit.datasets import read_table
-    from labelaudit.report import AuditPlan, Target, as_html, as_json
+    from labelaudit.report import AuditPlan, Target, as_html, as_json, audit
     from labelaudit.report.own_mechanism import OwnMechanismError
-    from labelaudit.report.steps import audit_checked
 
     progress = _progress()
     try:
@@ -111,7 +110,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     try:
-        report = audit_checked(table, plan, progress)
+        report = audit(table, plan, progress)
     except OwnMechanismError as error:
         raise Failure(str(error)) from error
     _write({page: as_html(report), numbers: as_json(report)})

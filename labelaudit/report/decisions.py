@@ -38,11 +38,6 @@ class Decision:
         return self.word == MEETS
 
     @property
-    def misses(self) -> bool:
-        """Whether it is shown to miss the target."""
-        return self.word == MISSES
-
-    @property
     def unclear(self) -> bool:
         """Whether the data cannot tell."""
         return self.word == UNCLEAR

@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from labelaudit.report.own_mechanism import (
     construct,
     is_own,
     kind_named,
+    one_line,
 )
 
 TARGETS = ("additive", "multiplicative", "epsilon")
@@ -108,16 +109,9 @@ class Setting:
         """Whether the mechanism is the user's."""
         return is_own(self.kind)
 
-    @contextmanager
-    def naming_errors(self) -> Iterator[None]:
+    def naming_errors(self) -> AbstractContextManager[None]:
         """Whatever a mechanism of the user's own raises becomes one line that names it."""
-        try:
-            yield
-        except Exception as error:
-            if not self.own or isinstance(error, OwnMechanismError):
-                raise
-            message = f"{self.title} failed: {type(error).__name__}: {error}"
-            raise OwnMechanismError(message) from error
+        return one_line(f"{self.title} failed", OwnMechanismError) if self.own else nullcontext()
 
 
 def settings_of(

@@ -70,8 +70,8 @@ def advice(
             return f"{name}: the one setting tried misses the target."
         return f"{name}: none of the {len(decisions)} settings tried meets the target."
     if chosen is None:
-        missed = [decision for decision in decisions if decision.misses]
-        rest = f"{len(missed)} {_verb(missed, 'misses', 'miss')} it"
+        missed = len(decisions) - len(unclear)
+        rest = f"{missed} miss{'es' * (missed == 1)} it"
         return (
             f"{name}: no recommendation. For {len(unclear)} of {len(decisions)} settings the data"
             f" cannot tell ({_reasons(unclear)}); {rest if missed else 'none is shown to miss it'}."
