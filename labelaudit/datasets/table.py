@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.datasets.frame import listed, read_frame
 from labelaudit.files import file_digest
 
@@ -52,7 +52,7 @@ class Table:
     features: NDArray[np.float32]
     columns: tuple[Column, ...]
     prior: Floats | None
-    bags: NDArray[np.int64] | None  # the bag of each row, numbered from 0
+    bags: Ints | None  # the bag of each row, numbered from 0
     bag_names: tuple[str, ...]
     ids: tuple[str, ...]
     notes: tuple[str, ...]
@@ -67,7 +67,7 @@ class Table:
         return np.array([column.categorical for column in self.columns], dtype=bool)
 
     @property
-    def bag_sizes(self) -> NDArray[np.int64] | None:
+    def bag_sizes(self) -> Ints | None:
         """How many rows each bag has; bags may be of unequal size."""
         return None if self.bags is None else np.bincount(self.bags)
 
@@ -195,7 +195,7 @@ def _prior(values: Any) -> Floats:
     return values.to_numpy(np.float64)
 
 
-def _codes(values: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _codes(values: Any) -> tuple[Ints, tuple[str, ...]]:
     import pandas
 
     codes, names = pandas.factorize(_whole(values), sort=True)

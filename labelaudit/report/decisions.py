@@ -183,7 +183,7 @@ def advise(
         in_bags = [decision for decision in own_bags if decision.setting.kind == kind]
         in_bags.sort(key=lambda decision: -decision.exposure.epsilon)
         best = next((decision for decision in in_bags if decision.meets), None)
-        text = words.advice(kind.title, of_kind, chosen, cost, costs.get(None))
+        text = words.advice(of_kind, chosen, costs)
         text += words.advice_on_own_bags(in_bags, best)
         advices.append(Advice(kind, chosen, cost, text, best))
     return tuple(advices)

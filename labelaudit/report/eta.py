@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from labelaudit.checks import Floats
@@ -117,7 +118,7 @@ class _ReportingLearner:
     def __init__(self, learner: Any, total: int, progress: Progress) -> None:
         self.learner, self.total, self.progress, self.done = learner, total, progress, 0
 
-    def fit(self, features: Any, labels: Any, rng: np.random.Generator) -> Any:
+    def fit(self, features: Any, labels: Any, rng: Generator) -> Any:
         self.done += 1
         self.progress(f"eta: model {self.done} of {self.total}")
         return self.learner.fit(features, labels, rng)

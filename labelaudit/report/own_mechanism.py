@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from labelaudit.attack import posterior
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import KINDS, CountChannel, Kind, Mechanism, NoisyCount
 
 # The kinds that an audit makes from a bag size and an epsilon, by their names in a plan.
@@ -282,7 +281,7 @@ def _compare(mechanism: Mechanism, channel: CountChannel, name: str) -> None:
 
 def _column_groups(
     mechanism: Mechanism, channel: CountChannel, releases: Floats, name: str
-) -> tuple[NDArray[np.int64], Floats]:
+) -> tuple[Ints, Floats]:
     """The group of proportional columns of each release, and P(group | count)."""
     logs = np.asarray(mechanism.log_likelihood(releases), dtype=np.float64)
     likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))

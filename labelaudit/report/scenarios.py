@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.estimates import advantage_with_known_members, sampled_advantage
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.partitions import partition
@@ -19,7 +20,6 @@ from labelaudit.report.attack import (
     AttackRound,
     Exposure,
     ExposureBuilder,
-    Labels,
     attack,
     plug_in_advantage,
     rounds_for,
@@ -94,7 +94,7 @@ def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> 
 
 
 def _advantage(
-    bags: Floats, mechanism: Mechanism, known: int, times: int, rng: np.random.Generator
+    bags: Floats, mechanism: Mechanism, known: int, times: int, rng: Generator
 ) -> tuple[Measured, str]:
     """The mean advantage, exact over releases where they can be listed, with its error by bag."""
     released = mechanism if times == 1 else Repeated(mechanism, times)
@@ -129,7 +129,7 @@ class BagFacts:
         return self.dispersion > 1 + 3 * self.dispersion_error
 
 
-def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats) -> BagFacts:
+def bag_facts(bags: Ints, labels: NDArray[np.integer], eta: Floats) -> BagFacts:
     """Sizes, bags whose labels are all equal, and whether labels agree more than eta explains.
 
     The dispersion is the sum over bags of (ones - expected ones)^2, divided by the sum of their
@@ -177,10 +177,7 @@ class BagComparison:
 
 
 def compare_bags(
-    bags: NDArray[np.int64],
-    labels: NDArray[np.integer],
-    estimates: EtaEstimates,
-    plan: AuditPlan,
+    bags: Ints, labels: NDArray[np.integer], estimates: EtaEstimates, plan: AuditPlan
 ) -> list[BagComparison]:
     """Each mechanism that takes bags of any size, on the table's bags and on random ones.
 
@@ -234,12 +231,8 @@ def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[S
 
 
 def attack_unequal(
-    bags: NDArray[np.int64],
-    labels: Labels,
-    eta: Floats,
-    setting: Setting,
-    rng: np.random.Generator,
-) -> tuple[list[AttackRound], NDArray[np.int64], NDArray[np.int64]]:
+    bags: Ints, labels: Ints, eta: Floats, setting: Setting, rng: Generator
+) -> tuple[list[AttackRound], Ints, Ints]:
     """Attack bags of unequal size, size by size; the records bag by bag, and the bags' sizes."""
     order = np.argsort(bags, kind="stable")
     sizes = np.bincount(bags)

@@ -6,7 +6,7 @@ What the page alone says is in its template. Nothing here decides: it only says 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labelaudit.report import eta
@@ -14,7 +14,7 @@ from labelaudit.report import eta
 if TYPE_CHECKING:
     from labelaudit.report.decisions import Advice, Decision
     from labelaudit.report.intervals import Interval
-    from labelaudit.report.plan import Target
+    from labelaudit.report.plan import Setting, Target
     from labelaudit.report.scenarios import BagFacts
     from labelaudit.report.utility import Utility
 
@@ -56,13 +56,10 @@ def _reasons(decisions: Sequence[Decision]) -> str:
 
 
 def advice(
-    kind: str,
-    decisions: Sequence[Decision],
-    chosen: Decision | None,
-    cost: Utility | None,
-    clean: Utility | None,
+    decisions: Sequence[Decision], chosen: Decision | None, costs: Mapping[Setting | None, Utility]
 ) -> str:
     """The recommended setting of a kind, or why there is none; decisions from the least noisy."""
+    kind = decisions[0].setting.kind.title
     name = kind[0].upper() + kind[1:]
     unclear = [decision for decision in decisions if decision.unclear]
     if chosen is None and not unclear:
@@ -82,7 +79,7 @@ def advice(
         f" ({chosen.why}).",
         f"Its additive advantage is {_range(exposure.plug_in)} by the estimate of eta and"
         f" {_range(exposure.realised)} on the true labels.",
-        _cost(cost, clean),
+        _cost(costs[chosen.setting], costs.get(None)),
     ]
     less_noisy = [each for each in decisions[: decisions.index(chosen)] if each.unclear]
     if less_noisy:
@@ -95,11 +92,11 @@ def advice(
     return " ".join(filter(None, sentences))
 
 
-def _cost(cost: Utility | None, clean: Utility | None) -> str:
+def _cost(cost: Utility, clean: Utility | None) -> str:
     parts = []
-    if cost and cost.worth is not None:
+    if cost.worth is not None:
         parts.append(f"a released label is worth {cost.worth:.2g} of a clean one")
-    if cost and cost.auc and cost.loss and clean and clean.auc:
+    if cost.auc and cost.loss and clean and clean.auc:
         parts.append(
             f"a model trained on releases has AUC {cost.auc.value:.3f} against"
             f" {clean.auc.value:.3f} on clean labels, a loss of {_range(cost.loss)}"
