@@ -9,13 +9,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
 from labelaudit import checks
 from labelaudit.datasets import standins
 from labelaudit.datasets.catalogue import CATALOGUE
-from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Batch, Dataset, Split, fingerprint
+from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Batch, Dataset, Split, fingerprint, split
 from labelaudit.datasets.fair import load_fair
 from labelaudit.datasets.store import DataError, NotPrepared, open_array, read_manifest
 from labelaudit.datasets.table import Column, Table, read_table
@@ -79,21 +76,12 @@ def load_or_standin(name: str, *, train_rows: int | None = None, seed: int = 0) 
 
 def _simulated(name: str, train_rows: int, seed: int) -> Dataset:
     rows = TEST_ROWS + train_rows
-
-    @cache
-    def all_rows() -> Arrays:
-        return standins.draw(name, rows, seed)
-
-    def part(chosen: slice) -> Arrays:
-        features, labels, eta = all_rows()
-        assert eta is not None
-        return Arrays(features[chosen], labels[chosen], eta[chosen])
-
+    train, test = split(lambda: standins.draw(name, rows, seed), TEST_ROWS)
     facts = {"name": name, "version": standins.VERSION, "rows": rows, "seed": seed}
     return Dataset(
         name=name,
-        train=Split(lambda: part(slice(TEST_ROWS, None))),
-        test=Split(lambda: part(slice(TEST_ROWS))),
+        train=train,
+        test=test,
         fingerprint=fingerprint(facts),
         simulated=True,
         description=f"simulated in the shape of {CATALOGUE[name.removesuffix('-like')].title}",
@@ -113,37 +101,27 @@ def _prepared(name: str, train_rows: int | None) -> Dataset:
     if train_rows is not None:
         used = min(train_rows, used)
 
-    def part(chosen: slice) -> Split:
-        def arrays() -> Arrays:
-            features, labels = (open_array(name, manifest, key) for key in ("features", "labels"))
-            return Arrays(features[chosen], labels[chosen], None)
+    def all_rows() -> Arrays:
+        features, labels = (open_array(name, manifest, key) for key in ("features", "labels"))
+        return Arrays(features, labels, None)
 
-        return Split(arrays, negatives_kept)
-
+    train, test = split(all_rows, test_rows, used, negatives_kept)
+    source, rows = CATALOGUE[name], manifest["rows"]
+    number = "all" if rows == source.rows else f"{rows:,} of"
+    # Two preparations of one file may differ in these.
+    reproducible = {key: manifest[key] for key in manifest.keys() - {"arrays", "source_file"}}
     return Dataset(
         name=name,
-        train=part(slice(test_rows, test_rows + used)),
-        test=part(slice(test_rows)),
-        fingerprint=fingerprint({**_reproducible(manifest), "train_rows": used}),
+        train=train,
+        test=test,
+        fingerprint=fingerprint(reproducible | {"train_rows": used}),
         simulated=False,
-        description=_description(manifest),
+        description=f"{source.title}, {number} {source.rows:,} rows",
         columns=tuple(manifest["columns"]),
         buckets=manifest.get("buckets"),
         negatives_kept=negatives_kept,
         facts=manifest,
     )
-
-
-def _reproducible(manifest: dict[str, Any]) -> dict[str, Any]:
-    """The manifest without the facts that may differ between two preparations of one file."""
-    return {key: manifest[key] for key in manifest.keys() - {"arrays", "source_file"}}
-
-
-def _description(manifest: dict[str, Any]) -> str:
-    source = CATALOGUE[manifest["name"]]
-    if manifest["rows"] == source.rows:
-        return f"{source.title}, all {source.rows:,} rows"
-    return f"{source.title}, {manifest['rows']:,} of {source.rows:,} rows"
 
 
 def how_to_prepare(name: str) -> str:

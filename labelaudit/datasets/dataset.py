@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,6 +146,26 @@ class Dataset:
         seen = checks.probabilities(eta)
         kept = self.negatives_kept * seen
         return kept / (1 - seen + kept)
+
+
+def split(
+    open_all: Callable[[], Arrays],
+    test_rows: int,
+    train_rows: int | None = None,
+    negatives_kept: float = 1.0,
+) -> tuple[Split, Split]:
+    """The training and the test part of the same arrays, whose first rows are for testing."""
+    open_once = cache(open_all)
+
+    def part(rows: slice) -> Split:
+        def arrays() -> Arrays:
+            features, labels, eta = open_once()
+            return Arrays(features[rows], labels[rows], None if eta is None else eta[rows])
+
+        return Split(arrays, negatives_kept)
+
+    last = None if train_rows is None else test_rows + train_rows
+    return part(slice(test_rows, last)), part(slice(test_rows))
 
 
 def fingerprint(facts: Mapping[str, Any]) -> str:

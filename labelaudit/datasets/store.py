@@ -45,7 +45,6 @@ def data_folder() -> Path:
 def read_manifest(name: str) -> dict[str, Any] | None:
     """The manifest of the current set, or None where there is none."""
     path = data_folder() / name / "manifest.json"
-    damaged = DataError(f"{path} is damaged; prepare {name} again")
     try:
         manifest = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -53,20 +52,18 @@ def read_manifest(name: str) -> dict[str, Any] | None:
     except NotADirectoryError:
         raise DataError(f"{data_folder()} is not a folder to keep data in") from None
     except ValueError:
-        raise damaged from None
-    if not isinstance(manifest, dict):
-        raise damaged
-    if manifest.get("format") != FORMAT:
+        manifest = None
+    if isinstance(manifest, dict) and manifest.get("format") != FORMAT:
         raise DataError(
             f"{path} has format {manifest.get('format')}, this version reads {FORMAT};"
             f" prepare {name} again"
         )
     if not _is_whole(name, manifest):
-        raise damaged
+        raise DataError(f"{path} is damaged; prepare {name} again")
     return manifest
 
 
-def _is_whole(name: str, manifest: dict[str, Any]) -> bool:
+def _is_whole(name: str, manifest: Any) -> bool:
     """Whether a manifest has everything that loading and verifying need."""
     try:
         rows, columns, sums = (manifest[key] for key in ("rows", "columns", "sha256"))

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.datasets.frame import listed, read_frame
 from labelaudit.files import file_digest
 
+# The kinds of numpy dtype that hold measurements: numbers and dates.
+MEASURED = "uifM"
 # Features are held in single precision.
 LARGEST = float(np.finfo(np.float32).max)
 # The largest number of levels of scikit-learn's gradient boosting, less one for the pooled rest.
@@ -50,7 +52,7 @@ class Table:
     features: NDArray[np.float32]
     columns: tuple[Column, ...]
     prior: Floats | None
-    bags: NDArray[np.int64] | None  # the bag of each row, numbered from 0
+    bags: Ints | None  # the bag of each row, numbered from 0
     bag_names: tuple[str, ...]
     ids: tuple[str, ...]
     notes: tuple[str, ...]
@@ -65,7 +67,7 @@ class Table:
         return np.array([column.categorical for column in self.columns], dtype=bool)
 
     @property
-    def bag_sizes(self) -> NDArray[np.int64] | None:
+    def bag_sizes(self) -> Ints | None:
         """How many rows each bag has; bags may be of unequal size."""
         return None if self.bags is None else np.bincount(self.bags)
 
@@ -193,7 +195,7 @@ def _prior(values: Any) -> Floats:
     return values.to_numpy(np.float64)
 
 
-def _codes(values: Any) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _codes(values: Any) -> tuple[Ints, tuple[str, ...]]:
     import pandas
 
     codes, names = pandas.factorize(_whole(values), sort=True)
@@ -230,26 +232,18 @@ def _unusable(values: Any) -> str | None:
         return "its values are lists or records"
     if distinct == 1:
         return "it is constant" if not values.isna().any() else None
-    if _is_measured(values):
-        if values.dtype.kind in "ui" and distinct == len(values) and _is_sequence(values):
-            return "it numbers the rows"
-        return None
+    if values.dtype.kind in MEASURED:
+        whole = values.dtype.kind in "ui" and distinct == len(values)
+        without_gap = whole and int(values.max()) - int(values.min()) == len(values) - 1
+        return "it numbers the rows" if without_gap else None
     if distinct > max(NAMES_ROWS * len(values), MOST_LEVELS):
         return f"its {distinct:,} distinct texts name rows rather than kinds"
     return None
 
 
-def _is_measured(values: Any) -> bool:
-    return values.dtype.kind in "uifM"
-
-
-def _is_sequence(values: Any) -> bool:
-    return int(values.max()) - int(values.min()) == len(values) - 1
-
-
 def _feature(values: Any, notes: list[str]) -> tuple[NDArray[np.float32], Column]:
     name, missing = str(values.name), int(values.isna().sum())
-    if _is_measured(values):
+    if values.dtype.kind in MEASURED:
         if values.dtype.kind == "M":
             notes.append(f"{name} is a date; its number of days is used")
             values = (values - values.min()).dt.total_seconds() / 86_400

@@ -19,11 +19,7 @@ from labelaudit.report.plan import AuditPlan, Target
 from labelaudit.report.scenarios import bag_facts, compare_bags, knowing_more
 from labelaudit.report.steps import Report, audit
 from labelaudit.report.utility import measure_utility
-from labelaudit.report.words import (
-    calibration_ratio_sentence,
-    calibration_test_sentence,
-    summary,
-)
+from labelaudit.report.words import calibration_ratio_sentence, calibration_test_sentence, summary
 
 __all__ = [
     "SURE",

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from labelaudit.advantage import additive_advantage, multiplicative_advantage
 from labelaudit.attack import posterior
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import Mechanism
 from labelaudit.partitions import partition
 from labelaudit.report.eta import EtaEstimates, Progress, distinct
@@ -21,8 +22,6 @@ from labelaudit.report.intervals import Interval, Measured, RoundAverages, over_
 from labelaudit.report.own_mechanism import check_epsilon, has_channel
 from labelaudit.report.plan import AuditPlan, Setting
 
-# A mechanism of the user's own must get the same type of labels everywhere, one that holds -1.
-Labels = NDArray[np.int64]
 # Records that a refit attacks: their standard errors are far below any target. A small table is
 # attacked several times in each refit, in other bags and with fresh noise.
 MOST_RECORDS = 250_000
@@ -115,6 +114,7 @@ def expose(
     rng = np.random.default_rng([plan.seed, 2])
     sizes = sorted({setting.mechanism.bag_size for setting in plan.settings})
     sample = rng.permutation(labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
+    # A mechanism of the user's own must get the same type of labels everywhere, one that holds -1.
     truth = labels[sample].astype(np.int64)
     etas = [eta[sample] for eta in estimates.etas]
     exposures: dict[Setting, Exposure] = {}
@@ -145,9 +145,7 @@ def rounds_for(rows: int) -> int:
     return min(max(MOST_RECORDS // rows, 1), MOST_ROUNDS)
 
 
-def plug_in_advantage(
-    eta: Floats, mechanism: Mechanism, rng: np.random.Generator
-) -> tuple[Floats, str]:
+def plug_in_advantage(eta: Floats, mechanism: Mechanism, rng: Generator) -> tuple[Floats, str]:
     """Additive advantage of each example, exact where the mechanism has a channel."""
     if has_channel(mechanism):
         return additive_advantage(eta, mechanism), "exact over releases"
@@ -166,9 +164,7 @@ class AttackRound:
     method: str
 
 
-def attack(
-    eta: Floats, labels: Labels, mechanism: Mechanism, rng: np.random.Generator
-) -> AttackRound:
+def attack(eta: Floats, labels: Ints, mechanism: Mechanism, rng: Generator) -> AttackRound:
     """Release the labels and guess them, with the release and without."""
     expected, method = plug_in_advantage(eta, mechanism, rng)
     shifts = multiplicative_advantage(eta, mechanism, mechanism.release(labels, rng))
@@ -232,9 +228,7 @@ class ExposureBuilder:
         self.refits: list[Measured] = []
         self.method = ""
 
-    def add(
-        self, attacked: Sequence[AttackRound], units: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> None:
+    def add(self, attacked: Sequence[AttackRound], units: Ints, lengths: Ints) -> None:
         """Add a round, in bags of one size or of several."""
         sums = np.concatenate([part.sums for part in attacked])
         sizes = np.concatenate([part.sizes for part in attacked])
@@ -300,14 +294,12 @@ def most_exposed(
     return [{"id": ids[row], "advantage": value} for row, value in pairs]
 
 
-def _largest(scores: Floats, count: int) -> NDArray[np.int64]:
+def _largest(scores: Floats, count: int) -> Ints:
     """The indices of the largest scores, the first of equal ones first."""
     return np.argsort(-scores, kind="stable")[:count]
 
 
-def _mean_gains(
-    priors: Floats, eta: Floats, mechanism: Mechanism, rng: np.random.Generator
-) -> Floats:
+def _mean_gains(priors: Floats, eta: Floats, mechanism: Mechanism, rng: Generator) -> Floats:
     """The mean advantage of records with these priors, all in the same bags of random others."""
     k = mechanism.bag_size
     if k == 1:

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import sys
 import time
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -32,44 +33,38 @@ def add_parser(subparsers: Any) -> None:
         description="Audit a table with a sensitive label. Writes a page to read and a JSON file"
         " with every number.",
     )
-    parser.add_argument("file", type=Path, help="the table, csv or parquet")
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="the sensitive label")
-    parser.add_argument("--positive", metavar="VALUE", help="which of its two values counts as 1")
-    parser.add_argument("--features", nargs="+", metavar="COLUMN", help="features (default: all)")
-    parser.add_argument("--prior", metavar="COLUMN", help="P(label = 1), if you have it already")
-    parser.add_argument("--bag", metavar="COLUMN", help="the bag of each record, such as a day")
-    parser.add_argument(
-        "--id", metavar="COLUMN", help="names of the records (default: row numbers)"
-    )
+    option = parser.add_argument
+    option("file", type=Path, help="the table, csv or parquet")
+    option("--label", required=True, metavar="COLUMN", help="the sensitive label")
+    option("--positive", metavar="VALUE", help="which of its two values counts as 1")
+    option("--features", nargs="+", metavar="COLUMN", help="features (default: all)")
+    option("--prior", metavar="COLUMN", help="P(label = 1), if you have it already")
+    option("--bag", metavar="COLUMN", help="the bag of each record, such as a day")
+    option("--id", metavar="COLUMN", help="names of the records (default: row numbers)")
     # Defaults are those of `AuditPlan`.
-    parser.add_argument(
+    option(
         "--mechanisms", nargs="+", metavar="NAME",
         help="of rr, llp, geometric, laplace; FILE.py[:CLASS] or CHANNEL.csv for your own",
     )  # fmt: skip
-    parser.add_argument("--bag-sizes", nargs="+", type=int, metavar="K", help="default: 2 8 32")
-    parser.add_argument(
-        "--epsilons", nargs="+", type=float, metavar="EPSILON", help="default: 0.5 1 2 4"
-    )
-    parser.add_argument(
+    whole_numbers = partial(option, nargs="+", type=int)
+    whole_numbers("--bag-sizes", metavar="K", help="default: 2 8 32")
+    option("--epsilons", nargs="+", type=float, metavar="EPSILON", help="default: 0.5 1 2 4")
+    option(
         "--target", metavar="KIND=VALUE",
         help="additive=0.05 (default), multiplicative=1 or epsilon=1",
     )  # fmt: skip
-    parser.add_argument("--level", type=float, help="level of the multiplicative percentile")
-    parser.add_argument("--utility", metavar="MODEL", help="none, logistic (default) or network")
-    parser.add_argument(
-        "--repeats", nargs="+", type=int, metavar="R",
-        help="numbers of releases to look ahead to (default: 1 2 5)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--known", nargs="+", type=int, metavar="J",
-        help="numbers of other members known to an attacker (default: none, one, half, all)",
-    )  # fmt: skip
-    parser.add_argument("--refits", type=int, metavar="N", help="times eta is estimated")
-    parser.add_argument("--seed", type=int)
-    parser.add_argument(
+    option("--level", type=float, help="level of the multiplicative percentile")
+    option("--utility", metavar="MODEL", help="none, logistic (default) or network")
+    releases = "numbers of releases to look ahead to (default: 1 2 5)"
+    whole_numbers("--repeats", metavar="R", help=releases)
+    members = "numbers of other members known to an attacker (default: none, one, half, all)"
+    whole_numbers("--known", metavar="J", help=members)
+    option("--refits", type=int, metavar="N", help="times eta is estimated")
+    option("--seed", type=int)
+    option(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
-    parser.add_argument(
+    option(
         "--overwrite", action="store_true", help="replace a page or numbers that are there already"
     )
     parser.set_defaults(run=run_command)
@@ -84,9 +79,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     _check_output(page, numbers, arguments.overwrite)
 
     from labelaudit.datasets import read_table
-    from labelaudit.report import AuditPlan, Target, as_html, as_json
+    from labelaudit.report import AuditPlan, Target, as_html, as_json, audit
     from labelaudit.report.own_mechanism import OwnMechanismError
-    from labelaudit.report.steps import audit_checked
 
     progress = _progress()
     try:
@@ -111,7 +105,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     try:
-        report = audit_checked(table, plan, progress)
+        report = audit(table, plan, progress)
     except OwnMechanismError as error:
         raise Failure(str(error)) from error
     _write({page: as_html(report), numbers: as_json(report)})

@@ -38,11 +38,6 @@ class Decision:
         return self.word == MEETS
 
     @property
-    def misses(self) -> bool:
-        """Whether it is shown to miss the target."""
-        return self.word == MISSES
-
-    @property
     def unclear(self) -> bool:
         """Whether the data cannot tell."""
         return self.word == UNCLEAR
@@ -80,32 +75,38 @@ def decide(
     >>> decision.word, decision.why
     ('misses', 'the interval is above it')
     """
+    return Decision(exposure, *_answer(exposure, target, calibration, together))
+
+
+def _answer(
+    exposure: Exposure, target: Target, calibration: Calibration, together: bool
+) -> tuple[str, str]:
+    """The decision in a word, and why; the first rule that applies decides."""
     if exposure.setting.own and exposure.contradicted:
-        return Decision(exposure, UNCLEAR, words.OWN_CONTRADICTED)
+        return UNCLEAR, "the true labels contradict eta or the mechanism's channel"
     if target.kind == "epsilon":
         if guaranteed(exposure.guarantee, target):
-            return Decision(exposure, MEETS, words.BY_EPSILON)
+            return MEETS, "its epsilon is known"
         if guaranteed(exposure.epsilon, target):
-            return Decision(exposure, UNCLEAR, words.DECLARED)
-        return Decision(exposure, MISSES, words.epsilon_is(exposure.epsilon))
+            return UNCLEAR, "its epsilon is declared, not checked"
+        epsilon = "none" if math.isinf(exposure.epsilon) else f"{exposure.epsilon:g}"
+        return MISSES, f"its epsilon is {epsilon}"
     if guaranteed(exposure.guarantee, target) and not together:
-        return Decision(exposure, MEETS, words.BY_GUARANTEE)
-    intervals = (
-        [exposure.plug_in, exposure.realised]
-        if target.kind == "additive"
-        else [exposure.percentile]
-    )
+        return MEETS, words.BY_GUARANTEE
+    additive = target.kind == "additive"
+    intervals = [exposure.plug_in, exposure.realised] if additive else [exposure.percentile]
     if any(math.isnan(interval.value) for interval in intervals):
-        return Decision(exposure, UNCLEAR, words.NOTHING_TO_MEASURE)
+        return UNCLEAR, "there is nothing to measure"
     if calibration.fails:
-        return Decision(exposure, UNCLEAR, words.NOT_CALIBRATED)
+        return UNCLEAR, "the estimate of eta is not calibrated"
     if exposure.contradicted:
-        return Decision(exposure, UNCLEAR, words.CONTRADICTED)
+        return UNCLEAR, "the true labels contradict the estimate of eta"
     if all(interval.high <= target.value for interval in intervals):
-        return Decision(exposure, MEETS, words.BELOW_TOGETHER if together else words.BELOW)
+        unaware = ", for an attacker who does not know that labels move together"
+        return MEETS, "the interval is below it" + unaware * together
     if any(interval.low > target.value for interval in intervals):
-        return Decision(exposure, MISSES, words.ABOVE)
-    return Decision(exposure, UNCLEAR, words.HOLDS)
+        return MISSES, "the interval is above it"
+    return UNCLEAR, "the interval holds it"
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def advise(
         in_bags = [decision for decision in own_bags if decision.setting.kind == kind]
         in_bags.sort(key=lambda decision: -decision.exposure.epsilon)
         best = next((decision for decision in in_bags if decision.meets), None)
-        text = words.advice(kind.title, of_kind, chosen, cost, costs.get(None))
+        text = words.advice(of_kind, chosen, costs)
         text += words.advice_on_own_bags(in_bags, best)
         advices.append(Advice(kind, chosen, cost, text, best))
     return tuple(advices)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from labelaudit.checks import Floats
@@ -117,7 +118,7 @@ class _ReportingLearner:
     def __init__(self, learner: Any, total: int, progress: Progress) -> None:
         self.learner, self.total, self.progress, self.done = learner, total, progress, 0
 
-    def fit(self, features: Any, labels: Any, rng: np.random.Generator) -> Any:
+    def fit(self, features: Any, labels: Any, rng: Generator) -> Any:
         self.done += 1
         self.progress(f"eta: model {self.done} of {self.total}")
         return self.learner.fit(features, labels, rng)
@@ -162,20 +163,15 @@ def calibration_of(
     several = distinct(etas)
     diagrams = [reliability(eta, labels, bins=BINS) for eta in several]
 
-    def mean(values: Sequence[float]) -> float:
-        return float(np.mean(values))
-
-    return Calibration(
-        auc=mean([Curve.of(eta, labels).area.value for eta in several]),
-        brier=mean([brier_score(eta, labels) for eta in several]),
-        error=mean([diagram.error for diagram in diagrams]),
-        noise=mean([diagram.noise for diagram in diagrams]),
-        ratio=math.nan if scaled else mean([calibration_ratio(eta, labels) for eta in several]),
-        overconfidence=math.nan
-        if scaled
-        else mean([overconfidence(eta, labels) for eta in several]),
-        predicted=tuple(diagrams[0].predicted.tolist()),
-        observed=tuple(diagrams[0].observed.tolist()),
-        standard_error=tuple(diagrams[0].standard_error.tolist()),
-        count=tuple(diagrams[0].count.tolist()),
-    )
+    averages: dict[str, list[float]] = {
+        "auc": [Curve.of(eta, labels).area.value for eta in several],
+        "brier": [brier_score(eta, labels) for eta in several],
+        "error": [diagram.error for diagram in diagrams],
+        "noise": [diagram.noise for diagram in diagrams],
+        "ratio": [math.nan if scaled else calibration_ratio(eta, labels) for eta in several],
+        "overconfidence": [math.nan if scaled else overconfidence(eta, labels) for eta in several],
+    }
+    values: dict[str, Any] = {name: float(np.mean(each)) for name, each in averages.items()}
+    for name in ("predicted", "observed", "standard_error", "count"):
+        values[name] = tuple(getattr(diagrams[0], name).tolist())
+    return Calibration(**values)

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 
 COVERAGE = 0.95
 # Units whose bags are followed from round to round; in a large table they are a sample.
@@ -154,9 +154,7 @@ class RoundAverages:
         self._rounds: list[_Mean] = []
         self._refits: list[_Mean] = []
 
-    def add(
-        self, sums: Floats, sizes: Floats, units: NDArray[np.int64], lengths: NDArray[np.int64]
-    ) -> None:
+    def add(self, sums: Floats, sizes: Floats, units: Ints, lengths: Ints) -> None:
         """Add a round: sums and sizes (n_bags, numbers), and the units of each bag, bag by bag."""
         n_bags = len(sums)
         total = np.ones(n_bags) @ sizes

@@ -84,9 +84,9 @@ def as_json(report: Report) -> str:
             "rows": len(table),
             "positive": int(table.labels.sum()),
             "features": [column.name for column in table.columns],
-            "notes": list(table.notes),
+            "notes": table.notes,
         },
-        "plan": _plain(plan),
+        "plan": plan,
         "summary": report.summary,
         "advice": [
             {
@@ -100,12 +100,12 @@ def as_json(report: Report) -> str:
         "calibration": _plain(calibration)
         | {"fails": calibration.fails, "refitted": report.estimates.refitted},
         "at_stake": report.at_stake,
-        "eta_histogram": list(report.histogram),
+        "eta_histogram": report.histogram,
         "settings": [_decided(decision) for decision in report.decisions],
-        "utility": _plain(report.utilities),
-        "knowing_more": _plain(report.knowing),
+        "utility": report.utilities,
+        "knowing_more": report.knowing,
         "most_exposed": report.exposed,
-        "bags": _plain(report.bags),
+        "bags": report.bags,
         "given_bags": [
             {"given": _decided(decision), "random": _exposure(comparison.random)}
             for comparison, decision in zip(report.own_bags, report.own_decisions, strict=True)
@@ -117,7 +117,7 @@ def as_json(report: Report) -> str:
         "labelaudit": metadata.version("labelaudit"),
         "seconds": round(report.seconds, 1),
     }
-    return json.dumps(_finite(values), indent=1, allow_nan=False) + "\n"
+    return json.dumps(_plain(values), indent=1, allow_nan=False) + "\n"
 
 
 def _recommended(decision: Decision | None) -> dict[str, Any]:
@@ -143,20 +143,20 @@ def _exposure(exposure: Exposure) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as dictionaries; a setting as its title."""
+    """What JSON can hold: dataclasses as dictionaries, a setting as its title, no infinite number.
+
+    >>> _plain({"low": math.nan, "high": (1.0, math.inf)})
+    {'low': None, 'high': [1.0, 'inf']}
+    """
     if isinstance(value, Setting):
         return value.title
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = dataclasses.fields(value)
-        return {field.name: _plain(getattr(value, field.name)) for field in fields}
-    return [_plain(part) for part in value] if isinstance(value, tuple | list) else value
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        return str(value) if math.isinf(value) else value
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+        value = {name: getattr(value, name) for name in names}
     if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    return [_finite(part) for part in value] if isinstance(value, list) else value
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value

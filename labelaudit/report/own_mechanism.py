@@ -14,14 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import KDTree
 
 from labelaudit.attack import posterior
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import KINDS, CountChannel, Kind, Mechanism, NoisyCount
 
 # The kinds that an audit makes from a bag size and an epsilon, by their names in a plan.
@@ -47,10 +46,6 @@ PROJECTIONS = 6
 
 class OwnMechanismError(ValueError):
     """A mechanism of the user's own is invalid, or failed during the audit."""
-
-
-class FalseEpsilon(OwnMechanismError):
-    """A mechanism reveals more than its epsilon allows."""
 
 
 def kind_named(name: str) -> Kind:
@@ -91,7 +86,7 @@ def construct(kind: Kind, values: dict[str, Any]) -> Mechanism:
     if not is_own(kind):
         return kind.make(**values)
     shown = ", ".join(f"{name}={value:g}" for name, value in values.items())
-    with _one_line(f"{kind.name}({shown}) cannot be made"):
+    with one_line(f"{kind.name}({shown}) cannot be made"):
         return kind.make(**values)
 
 
@@ -129,7 +124,7 @@ def _read_class(path: Path, wanted: str) -> type[Mechanism]:
     assert spec is not None and spec.loader is not None
     # Dataclasses look their own module up there.
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    with _one_line(f"{path} cannot be run"):
+    with one_line(f"{path} cannot be run"):
         spec.loader.exec_module(module)
     classes = {
         each: value
@@ -172,38 +167,38 @@ def check_own(mechanism: Mechanism, name: str) -> bool:
     if channel is None:
         return False
     check_epsilon(mechanism.epsilon, channel.epsilon, name, "its channel")
-    with _one_line(f"{name} cannot be audited"):
+    with one_line(f"{name} cannot be audited"):
         _compare(mechanism, channel, name)
     return True
 
 
 @contextmanager
-def _one_line(start: str) -> Iterator[None]:
+def one_line(start: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
     """Whatever the user's code raises becomes an error of one line."""
     try:
         yield
     except OwnMechanismError:
         raise
     except (Exception, SystemExit) as error:
-        raise ValueError(f"{start}: {type(error).__name__}: {error}") from None
+        raise kind(f"{start}: {type(error).__name__}: {error}") from error
 
 
 def check_epsilon(epsilon: float, largest: float, name: str, where: str) -> None:
     """Reject a mechanism with a log ratio above the epsilon that it declares.
 
-    >>> check_epsilon(0.5, 2.0, "Mine", "its channel")
+    >>> check_epsilon(0.5, 2.0, "Mine", "its channel")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    labelaudit.report.own_mechanism.FalseEpsilon: Mine declares epsilon 0.5, but its channel shows 2
+    labelaudit.report.own_mechanism.OwnMechanismError: Mine declares epsilon 0.5, but its channel...
     """
     if largest > epsilon * (1 + ROUNDING) + ROUNDING:
         shown = "none" if math.isinf(largest) else f"{largest:.4g}"
-        raise FalseEpsilon(f"{name} declares epsilon {epsilon:g}, but {where} shows {shown}")
+        raise OwnMechanismError(f"{name} declares epsilon {epsilon:g}, but {where} shows {shown}")
 
 
 def _try_release(mechanism: Mechanism, name: str) -> None:
     """Release bags of every count and attack two, so that a mistake shows before any training."""
     rng = np.random.default_rng(0)
-    with _one_line(f"{name} cannot be audited"):
+    with one_line(f"{name} cannot be audited"):
         size = mechanism.bag_size
         counts = np.unique(np.linspace(0, size, min(size + 1, MOST_COUNTS)).round())
         times = max(1, min(TRIALS, MOST_LABELS // (counts.size * size)))
@@ -225,7 +220,7 @@ def _try_release(mechanism: Mechanism, name: str) -> None:
 def _channel_of(mechanism: Mechanism, name: str) -> CountChannel | None:
     """The channel; None where a TypeError says that there is no matrix."""
     channel: Any = None
-    with _one_line(f"{name} cannot be audited: its channel"), suppress(TypeError):
+    with one_line(f"{name} cannot be audited: its channel"), suppress(TypeError):
         channel = mechanism.channel()
     if channel is None:
         return None
@@ -286,7 +281,7 @@ def _compare(mechanism: Mechanism, channel: CountChannel, name: str) -> None:
 
 def _column_groups(
     mechanism: Mechanism, channel: CountChannel, releases: Floats, name: str
-) -> tuple[NDArray[np.int64], Floats]:
+) -> tuple[Ints, Floats]:
     """The group of proportional columns of each release, and P(group | count)."""
     logs = np.asarray(mechanism.log_likelihood(releases), dtype=np.float64)
     likelihoods = np.exp(logs - logs.max(axis=1, keepdims=True))

@@ -13,10 +13,13 @@ from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, SURE, rounds_for
 from labelaudit.report.eta import FOLDS
 from labelaudit.report.intervals import COVERAGE
+from labelaudit.report.scenarios import MOST_WITH_KNOWN, MOST_WITH_MATRIX
 from labelaudit.report.steps import Report
 from labelaudit.report.utility import MOST_ROWS
 
 FOLDER = Path(__file__).parent
+# Features named on the page; the JSON file has all.
+MOST_NAMED = 30
 
 
 def environment() -> Any:
@@ -60,6 +63,9 @@ def as_html(report: Report) -> str:
             coverage=COVERAGE,
             sure=SURE,
             most_rows=MOST_ROWS,
+            most_named=MOST_NAMED,
+            most_with_known=MOST_WITH_KNOWN,
+            most_with_matrix=MOST_WITH_MATRIX,
             attacked=f"{min(rows, MOST_RECORDS):,} of {rows:,} records, {rounds_for(rows)} times",
             version=metadata.version("labelaudit"),
         )

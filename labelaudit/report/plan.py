@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from labelaudit.report.own_mechanism import (
     construct,
     is_own,
     kind_named,
+    one_line,
 )
 
 TARGETS = ("additive", "multiplicative", "epsilon")
@@ -108,16 +109,9 @@ class Setting:
         """Whether the mechanism is the user's."""
         return is_own(self.kind)
 
-    @contextmanager
-    def naming_errors(self) -> Iterator[None]:
+    def naming_errors(self) -> AbstractContextManager[None]:
         """Whatever a mechanism of the user's own raises becomes one line that names it."""
-        try:
-            yield
-        except Exception as error:
-            if not self.own or isinstance(error, OwnMechanismError):
-                raise
-            message = f"{self.title} failed: {type(error).__name__}: {error}"
-            raise OwnMechanismError(message) from error
+        return one_line(f"{self.title} failed", OwnMechanismError) if self.own else nullcontext()
 
 
 def settings_of(
@@ -180,7 +174,7 @@ class AuditPlan:
                 raise TypeError(f"{name} must be a list, as in [{value!r}], not a text")
         lists: dict[str, list[Any]] = {
             "bag_sizes": [checks.whole_number(size, "bag size") for size in self.bag_sizes],
-            "epsilons": [_epsilon(epsilon) for epsilon in self.epsilons],
+            "epsilons": [checks.real_number(value, "epsilon", 0, 100) for value in self.epsilons],
             "repeats": [checks.whole_number(times, "repeats") for times in self.repeats],
             "known": [checks.whole_number(known, "known", least=0) for known in self.known],
         }
@@ -188,6 +182,8 @@ class AuditPlan:
             if not values and name != "known":
                 raise ValueError(f"{name} is empty: give at least one value")
             object.__setattr__(self, name, tuple(sorted(set(values))))
+        if 0 in self.epsilons:
+            raise ValueError("epsilon must be above 0: at 0 nothing is released")
         object.__setattr__(self, "level", checks.real_number(self.level, "level", 0, 1))
         object.__setattr__(self, "target", replace(self.target, level=self.level))
         checks.whole_number(self.refits, "refits", least=2)
@@ -218,15 +214,15 @@ class AuditPlan:
     def check_table(self, table: Table) -> None:
         """Reject a table whose labels, bags or features do not fit the plan."""
         _check_labels(table)
-        rows, bags = len(table), table.bags
+        rows, sizes = len(table), table.bag_sizes
         if table.prior is not None and self.utility == "network":
             raise ValueError("with a prior no features are read, and the network cannot be trained")
-        if bags is not None and (own := np.unique(bags).size) < LEAST_BAGS:
+        if sizes is not None and sizes.size < LEAST_BAGS:
             raise ValueError(
-                f"the bag column has {own} different value{'s' if own > 1 else ''}; an interval by"
-                f" bag needs {LEAST_BAGS}: name another column, or none"
+                f"the bag column has {sizes.size} different value{'s' * (sizes.size > 1)}; an"
+                f" interval by bag needs {LEAST_BAGS}: name another column, or none"
             )
-        if bags is not None and (most := int(np.bincount(bags).max())) > MOST_IN_OWN_BAG:
+        if sizes is not None and (most := int(sizes.max())) > MOST_IN_OWN_BAG:
             raise ValueError(
                 f"the largest bag of the bag column has {most:,} records; an audit takes bags of at"
                 f" most {MOST_IN_OWN_BAG:,}: name a finer column, or none"
@@ -256,10 +252,3 @@ def _check_labels(table: Table) -> None:
                 f"the prior of row {table.ids[row]} is {table.prior[row]:g} and its label"
                 f" {table.labels[row]}: a certain prior must be right, so keep others off 0 and 1"
             )
-
-
-def _epsilon(value: Any) -> float:
-    epsilon = checks.real_number(value, "epsilon", 0, 100)
-    if epsilon == 0:
-        raise ValueError("epsilon must be above 0: at 0 nothing is released")
-    return epsilon

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
-from labelaudit.advantage import additive_advantage
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.estimates import advantage_with_known_members, sampled_advantage
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.partitions import partition
@@ -20,7 +20,6 @@ from labelaudit.report.attack import (
     AttackRound,
     Exposure,
     ExposureBuilder,
-    Labels,
     attack,
     plug_in_advantage,
     rounds_for,
@@ -76,49 +75,38 @@ def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> 
     if not has_channel(mechanism):
         # Without the distribution of the release, known members would take too many samples.
         cases = [(known, times) for known, times in cases if known == 0]
-    refits: dict[tuple[int, int], list[Measured]] = {case: [] for case in cases}
-    methods: dict[tuple[int, int], str] = {}
+    results: dict[tuple[int, int], list[tuple[Measured, str]]] = {case: [] for case in cases}
     for eta in estimates.etas:
         bags = eta[partition(eta.size, k, rng)[:n_bags]]
-        for known, times in cases:
+        for (known, times), refits in results.items():
+            # Without noise a second release repeats the first.
+            different = 1 if noiseless else times
             with setting.naming_errors():
-                # Without noise a second release repeats the first.
-                measured, method = (
-                    _known(bags, mechanism, known, rng)
-                    if times == 1 or noiseless
-                    else _repeated(bags, Repeated(mechanism, times), rng)
-                )
-            refits[known, times].append(measured)
-            methods[known, times] = method
+                refits.append(_advantage(bags, mechanism, known, different, rng))
     return [
         KnowingMore(
-            setting, *case, case[1] * mechanism.epsilon, over_refits(refits[case]), methods[case]
+            *(setting, known, times, times * mechanism.epsilon),
+            advantage=over_refits([measured for measured, _ in refits]),
+            method=refits[-1][1],
         )
-        for case in cases
+        for (known, times), refits in results.items()
     ]
 
 
-def _known(
-    bags: Floats, mechanism: Mechanism, known: int, rng: np.random.Generator
+def _advantage(
+    bags: Floats, mechanism: Mechanism, known: int, times: int, rng: Generator
 ) -> tuple[Measured, str]:
-    if known == 0:
-        gains, method = plug_in_advantage(bags, mechanism, rng)
-    else:
-        gains = advantage_with_known_members(bags, mechanism, known, rng)
+    """The mean advantage, exact over releases where they can be listed, with its error by bag."""
+    released = mechanism if times == 1 else Repeated(mechanism, times)
+    if times > 1 and not has_channel(released):
+        sampled = sampled_advantage(bags, released, draws=DRAWS, rng=rng)
+        return Measured(sampled.value, sampled.standard_error), sampled.method
+    if known:
+        gains = advantage_with_known_members(bags, released, known, rng)
         method = "known members drawn at random, exact over releases"
-    return _over_equal_bags(gains), method
-
-
-def _repeated(bags: Floats, repeated: Repeated, rng: np.random.Generator) -> tuple[Measured, str]:
-    """Exact where the outcomes can be listed; the error over bags is there in both cases."""
-    if has_channel(repeated):
-        return _over_equal_bags(additive_advantage(bags, repeated)), "exact over releases"
-    sampled = sampled_advantage(bags, repeated, draws=DRAWS, rng=rng)
-    return Measured(sampled.value, sampled.standard_error), sampled.method
-
-
-def _over_equal_bags(gains: Floats) -> Measured:
-    return over_bags(gains.sum(axis=1), np.full(len(gains), float(gains.shape[1])))
+    else:
+        gains, method = plug_in_advantage(bags, released, rng)
+    return over_bags(gains.sum(axis=1), np.full(len(gains), float(gains.shape[1]))), method
 
 
 @dataclass(frozen=True)
@@ -141,7 +129,7 @@ class BagFacts:
         return self.dispersion > 1 + 3 * self.dispersion_error
 
 
-def bag_facts(bags: NDArray[np.int64], labels: NDArray[np.integer], eta: Floats) -> BagFacts:
+def bag_facts(bags: Ints, labels: NDArray[np.integer], eta: Floats) -> BagFacts:
     """Sizes, bags whose labels are all equal, and whether labels agree more than eta explains.
 
     The dispersion is the sum over bags of (ones - expected ones)^2, divided by the sum of their
@@ -189,10 +177,7 @@ class BagComparison:
 
 
 def compare_bags(
-    bags: NDArray[np.int64],
-    labels: NDArray[np.integer],
-    estimates: EtaEstimates,
-    plan: AuditPlan,
+    bags: Ints, labels: NDArray[np.integer], estimates: EtaEstimates, plan: AuditPlan
 ) -> list[BagComparison]:
     """Each mechanism that takes bags of any size, on the table's bags and on random ones.
 
@@ -246,12 +231,8 @@ def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[S
 
 
 def attack_unequal(
-    bags: NDArray[np.int64],
-    labels: Labels,
-    eta: Floats,
-    setting: Setting,
-    rng: np.random.Generator,
-) -> tuple[list[AttackRound], NDArray[np.int64], NDArray[np.int64]]:
+    bags: Ints, labels: Ints, eta: Floats, setting: Setting, rng: Generator
+) -> tuple[list[AttackRound], Ints, Ints]:
     """Attack bags of unequal size, size by size; the records bag by bag, and the bags' sizes."""
     order = np.argsort(bags, kind="stable")
     sizes = np.bincount(bags)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,11 +82,6 @@ def audit(table: Table, plan: AuditPlan, progress: Progress = lambda line: None)
     ('<!DOCTYPE html>', 'RR (epsilon 0.1)')
     """
     plan.check_table(table)
-    return audit_checked(table, plan, progress)
-
-
-def audit_checked(table: Table, plan: AuditPlan, progress: Progress) -> Report:
-    """The audit of a table that fits its plan."""
     start = time.monotonic()
     estimates = estimate_eta(table, plan.refits, plan.seed, progress)
     facts: BagFacts | None = None
@@ -98,14 +92,11 @@ def audit_checked(table: Table, plan: AuditPlan, progress: Progress) -> Report:
         own_bags = tuple(compare_bags(table.bags, table.labels, estimates, plan))
     together = facts is not None and facts.move_together
 
-    def decided(exposures: Iterable[Exposure]) -> tuple[Decision, ...]:
-        calibration = estimates.calibration
-        return tuple(
-            decide(each, plan.target, calibration, together=together) for each in exposures
-        )
+    def decided(exposure: Exposure) -> Decision:
+        return decide(exposure, plan.target, estimates.calibration, together=together)
 
-    decisions = decided(expose(table.labels, estimates, plan, progress))
-    own_decisions = decided(comparison.own for comparison in own_bags)
+    decisions = tuple(map(decided, expose(table.labels, estimates, plan, progress)))
+    own_decisions = tuple(decided(comparison.own) for comparison in own_bags)
     model = "none" if plan.utility == "network" else plan.utility
     utilities = measure_utility(table, plan.settings, model, plan.seed, progress=progress)
     advices = advise(decisions, utilities, own_decisions)

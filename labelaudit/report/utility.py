@@ -16,13 +16,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from labelaudit.bounds import debiased_variance
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.datasets import Table
 from labelaudit.mechanisms import LaplaceProportions, Mechanism
 from labelaudit.partitions import partition
@@ -113,19 +114,18 @@ def measure_utility(
         else:
             progress(f"utility: a logistic model for each of {len(usable)} settings")
             curves = _logistic_curves(matrix, labels, usable, rng)
-    return tuple(_utility(setting, worth, curves) for setting, worth in worths.items())
+    utilities = []
+    for trained, worth in worths.items():
+        auc = loss = None
+        if trained in curves:
+            (clean,) = curves[None]
+            auc = over_refits([curve.area for curve in curves[trained]])
+            loss = over_refits([(clean - curve).area for curve in curves[trained]])
+        utilities.append(Utility(trained, worth, auc, loss))
+    return tuple(utilities)
 
 
-def _utility(setting: Setting | None, worth: float | None, curves: Curves) -> Utility:
-    if setting not in curves:
-        return Utility(setting, worth, None, None)
-    (clean,) = curves[None]
-    auc = over_refits([curve.area for curve in curves[setting]])
-    loss = over_refits([(clean - curve).area for curve in curves[setting]])
-    return Utility(setting, worth, auc, loss)
-
-
-def worth_of(labels: NDArray[Any], mechanism: Mechanism, rng: np.random.Generator) -> float | None:
+def worth_of(labels: NDArray[Any], mechanism: Mechanism, rng: Generator) -> float | None:
     """The fraction of a clean label that a released one is worth: 1 / (k + V / (p (1 - p))).
 
     V is the variance of the noise on a count and p the fraction of ones. None where the mechanism
@@ -175,8 +175,8 @@ def noise_variance(mechanism: Mechanism, fraction: float) -> float | None:
 
 
 def debiased_labels(
-    labels: NDArray[Any], mechanism: Mechanism, rng: np.random.Generator
-) -> tuple[Floats, NDArray[np.int64]]:
+    labels: NDArray[Any], mechanism: Mechanism, rng: Generator
+) -> tuple[Floats, Ints]:
     """An unbiased label for each record of random bags, and the rows of these records.
 
     >>> from labelaudit import LabelProportions
@@ -196,7 +196,7 @@ def debiased_labels(
     return np.repeat(k * proportions - (k - 1) * others, k), bags.ravel()
 
 
-def spread_out(labels: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int64]:
+def spread_out(labels: NDArray[Any], rng: Generator) -> Ints:
     """A random order of rows in which every stretch has about the same fraction of each label.
 
     >>> labels = np.repeat([0, 1], [90, 10])
@@ -211,7 +211,7 @@ def spread_out(labels: NDArray[Any], rng: np.random.Generator) -> NDArray[np.int
     return np.argsort(positions, kind="stable")
 
 
-def design(table: Table, rows: NDArray[np.int64]) -> Floats:
+def design(table: Table, rows: Ints) -> Floats:
     """Standardised columns for a linear model: numbers, marks of missing ones, frequent levels."""
     columns: list[Floats] = []
     for index, column in enumerate(table.columns):
@@ -241,7 +241,7 @@ def _parts(rows: int) -> tuple[slice, slice, slice]:
 
 
 def _logistic_curves(
-    matrix: Floats, labels: Floats, settings: Sequence[Setting], rng: np.random.Generator
+    matrix: Floats, labels: Floats, settings: Sequence[Setting], rng: Generator
 ) -> Curves:
     """All settings, runs and penalties as columns of one problem: they differ in sums of x y."""
     training, held, test = _parts(len(labels))
@@ -264,9 +264,7 @@ def _logistic_curves(
     return curves
 
 
-def _released(
-    labels: Floats, setting: Setting | None, rng: np.random.Generator
-) -> tuple[Floats, NDArray[np.int64]]:
+def _released(labels: Floats, setting: Setting | None, rng: Generator) -> tuple[Floats, Ints]:
     if setting is None:
         return labels, np.arange(labels.size)
     with setting.naming_errors():

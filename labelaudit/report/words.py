@@ -1,44 +1,25 @@
-"""Every sentence that an audit composes: reasons, advice, the summary, warnings, notes.
+"""The sentences that the page, the JSON file and chapter 14 share: advice, summary, calibration.
 
-The page's fixed text is in its template. Nothing here decides: it only says what was decided.
+What the page alone says is in its template. Nothing here decides: it only says what was decided.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from labelaudit.report import eta
 
 if TYPE_CHECKING:
-    from labelaudit.datasets import Table
     from labelaudit.report.decisions import Advice, Decision
     from labelaudit.report.intervals import Interval
-    from labelaudit.report.plan import Target
-    from labelaudit.report.scenarios import BagFacts, KnowingMore
-    from labelaudit.report.steps import Report
+    from labelaudit.report.plan import Setting, Target
+    from labelaudit.report.scenarios import BagFacts
     from labelaudit.report.utility import Utility
 
-# Why a setting meets or misses the target, or why the data cannot tell.
+# Why a setting meets the target before anything is measured.
 BY_GUARANTEE = "by its guarantee, if labels are independent given what the attacker knows"
-BY_EPSILON = "its epsilon is known"
-DECLARED = "its epsilon is declared, not checked"
-BELOW = "the interval is below it"
-BELOW_TOGETHER = f"{BELOW}, for an attacker who does not know that labels move together"
-ABOVE = "the interval is above it"
-HOLDS = "the interval holds it"
-NOT_CALIBRATED = "the estimate of eta is not calibrated"
-CONTRADICTED = "the true labels contradict the estimate of eta"
-OWN_CONTRADICTED = "the true labels contradict eta or the mechanism's channel"
-NOTHING_TO_MEASURE = "there is nothing to measure"
-# Features named on the page; the JSON file has all.
-MOST_NAMED = 30
-
-
-def epsilon_is(epsilon: float) -> str:
-    """Why a setting misses a target on epsilon."""
-    return f"its epsilon is {'none' if math.isinf(epsilon) else f'{epsilon:g}'}"
 
 
 def target(target: Target) -> str:
@@ -75,13 +56,10 @@ def _reasons(decisions: Sequence[Decision]) -> str:
 
 
 def advice(
-    kind: str,
-    decisions: Sequence[Decision],
-    chosen: Decision | None,
-    cost: Utility | None,
-    clean: Utility | None,
+    decisions: Sequence[Decision], chosen: Decision | None, costs: Mapping[Setting | None, Utility]
 ) -> str:
     """The recommended setting of a kind, or why there is none; decisions from the least noisy."""
+    kind = decisions[0].setting.kind.title
     name = kind[0].upper() + kind[1:]
     unclear = [decision for decision in decisions if decision.unclear]
     if chosen is None and not unclear:
@@ -89,8 +67,8 @@ def advice(
             return f"{name}: the one setting tried misses the target."
         return f"{name}: none of the {len(decisions)} settings tried meets the target."
     if chosen is None:
-        missed = [decision for decision in decisions if decision.misses]
-        rest = f"{len(missed)} {_verb(missed, 'misses', 'miss')} it"
+        missed = len(decisions) - len(unclear)
+        rest = f"{missed} miss{'es' * (missed == 1)} it"
         return (
             f"{name}: no recommendation. For {len(unclear)} of {len(decisions)} settings the data"
             f" cannot tell ({_reasons(unclear)}); {rest if missed else 'none is shown to miss it'}."
@@ -101,7 +79,7 @@ def advice(
         f" ({chosen.why}).",
         f"Its additive advantage is {_range(exposure.plug_in)} by the estimate of eta and"
         f" {_range(exposure.realised)} on the true labels.",
-        _cost(cost, clean),
+        _cost(costs[chosen.setting], costs.get(None)),
     ]
     less_noisy = [each for each in decisions[: decisions.index(chosen)] if each.unclear]
     if less_noisy:
@@ -114,11 +92,11 @@ def advice(
     return " ".join(filter(None, sentences))
 
 
-def _cost(cost: Utility | None, clean: Utility | None) -> str:
+def _cost(cost: Utility, clean: Utility | None) -> str:
     parts = []
-    if cost and cost.worth is not None:
+    if cost.worth is not None:
         parts.append(f"a released label is worth {cost.worth:.2g} of a clean one")
-    if cost and cost.auc and cost.loss and clean and clean.auc:
+    if cost.auc and cost.loss and clean and clean.auc:
         parts.append(
             f"a model trained on releases has AUC {cost.auc.value:.3f} against"
             f" {clean.auc.value:.3f} on clean labels, a loss of {_range(cost.loss)}"
@@ -284,88 +262,8 @@ def calibration_test_sentence(refitted: bool) -> str:
     )
 
 
-def warnings(report: Report) -> list[str]:
-    """What a reader must know before any number: poor calibration, contradictions, dependence."""
-    texts = []
-    calibration = report.estimates.calibration
-    if calibration.fails:
-        texts.append(
-            f"The estimate of eta is not calibrated: its error is {calibration.error:.3f}, where a"
-            f" calibrated one would have {calibration.noise:.3f}."
-            f" {calibration_ratio_sentence(report.estimates)} Numbers that use eta are unreliable,"
-            " and a setting is recommended by its guarantee only."
-        )
-    titles = [each.exposure.title for each in report.decisions if each.exposure.contradicted]
-    if titles:
-        texts.append(
-            f"For {len(titles)} of {len(report.decisions)} settings the advantage that eta promises"
-            " and the one on the true labels differ by more than two standard errors:"
-            f" {'; '.join(titles)}. About one in twenty does so at random, and since all settings"
-            " share the same labels, several may at once."
-        )
-    if report.bags is not None and report.bags.move_together:
-        texts.append(
-            "Labels within the table's bags agree more than eta explains (dispersion"
-            f" {report.bags.dispersion:.2f}, where independence gives 1). An attacker who knows"
-            " that could do better than the one audited here, and better than epsilon allows"
-            " against independent labels. So no guarantee settles an advantage for this table."
-        )
-    return texts
-
-
-def features_used(table: Table) -> str:
-    """What eta was learned from."""
-    if table.prior is not None:
-        return "a ready-made prior"
-    names = [column.name for column in table.columns[:MOST_NAMED]]
-    more = len(table.columns) - len(names)
-    return (
-        f"{len(table.columns)} features ({int(table.categorical.sum())} categorical):"
-        f" {', '.join(names)}{f' and {more} more' if more else ''}"
-    )
-
-
 def bag_sizes(facts: BagFacts) -> str:
     """How large the table's bags are."""
     if facts.smallest == facts.largest:
         return f"{facts.largest:,} record{'s' * (facts.largest > 1)} each"
     return f"{facts.smallest:,} to {facts.largest:,} records (median {facts.median:g})"
-
-
-def untried(report: Report) -> str:
-    """Which mechanisms were not tried on the table's bags, and why."""
-    from labelaudit.report.scenarios import MOST_WITH_MATRIX
-
-    tried = {comparison.own.setting.kind for comparison in report.own_bags}
-    large = f"bags above {MOST_WITH_MATRIX:,} are too large for its channel"
-    reasons = {
-        setting.kind.name: large
-        if "bag_size" in setting.kind.parameters
-        else "its bag size is fixed"
-        for setting in report.plan.settings
-        if setting.kind not in tried
-    }
-    texts = [f"{name} ({reason})" for name, reason in reasons.items()]
-    return f"Not tried on these bags: {', '.join(texts)}." if texts else ""
-
-
-def attacker(case: KnowingMore) -> str:
-    """What an attacker who knows more knows."""
-    if case.times > 1:
-        return f"sees {case.times} releases"
-    others = case.setting.mechanism.bag_size - 1
-    return f"knows {case.known} of {others} other members" if others else "sees one release"
-
-
-def too_large(report: Report) -> str:
-    """Which settings have bags too large for an attacker who knows more."""
-    from labelaudit.report.scenarios import MOST_WITH_KNOWN
-
-    settings = [case.setting for case in report.knowing]
-    large = [each.title for each in settings if each.mechanism.bag_size > MOST_WITH_KNOWN]
-    if not large:
-        return ""
-    return (
-        f"Bags above {MOST_WITH_KNOWN} are too large for known members and for repeated noise,"
-        f" which were left out for {', '.join(dict.fromkeys(large))}."
-    )
