@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from labelaudit.advantage import additive_advantage, multiplicative_advantage
@@ -17,7 +16,7 @@ from labelaudit.attack import posterior
 from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import Mechanism
 from labelaudit.partitions import partition
-from labelaudit.report.eta import EtaEstimates, Progress, distinct
+from labelaudit.report.eta import EtaEstimates, Labels, Progress, distinct
 from labelaudit.report.intervals import Interval, Measured, RoundAverages, over_refits, over_rounds
 from labelaudit.report.own_mechanism import check_epsilon, has_channel
 from labelaudit.report.plan import AuditPlan, Setting
@@ -96,10 +95,7 @@ class Exposure:
 
 
 def expose(
-    labels: NDArray[np.integer],
-    estimates: EtaEstimates,
-    plan: AuditPlan,
-    progress: Progress = lambda line: None,
+    labels: Labels, estimates: EtaEstimates, plan: AuditPlan, progress: Progress = lambda line: None
 ) -> tuple[Exposure, ...]:
     """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
 
@@ -249,14 +245,11 @@ class ExposureBuilder:
         most = self.setting.mechanism.epsilon if self.setting.checked else None
         # |I| is at least 0 and at most epsilon, but the ends of its interval may not be.
         low, high = np.clip([percentile.low, percentile.high], 0, most)
+        names = ("gain", "before", "after")
+        by_label = [[numbers[f"{name} {label}"] for name in names] for label in (0, 1)]
         return Exposure(
             setting=self.setting,
-            by_label=tuple(
-                ByLabel(
-                    label, *(numbers[f"{name} {label}"] for name in ("gain", "before", "after"))
-                )
-                for label in (0, 1)
-            ),
+            by_label=tuple(ByLabel(label, *values) for label, values in enumerate(by_label)),
             method=self.method,
             percentile=replace(percentile, low=float(low), high=float(high)),
             **{name: numbers[name] for name in ("plug_in", "realised", "difference", "revealed")},

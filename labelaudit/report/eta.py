@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from labelaudit.checks import Floats
@@ -18,6 +19,7 @@ from labelaudit.report.intervals import Curve
 
 # Called with a line for each step of the audit.
 Progress = Callable[[str], None]
+Labels = NDArray[np.integer]
 FOLDS = 5
 BINS = 15
 # Calibration fails where the error is twice the mean error of a calibrated estimate, and larger by
@@ -68,9 +70,7 @@ class EtaEstimates:
     calibration: Calibration
 
     @classmethod
-    def ready_made(
-        cls, prior: Floats, labels: NDArray[np.integer], refits: int = 2
-    ) -> EtaEstimates:
+    def ready_made(cls, prior: Floats, labels: Labels, refits: int = 2) -> EtaEstimates:
         """A prior that needs no estimate."""
         etas = (prior,) * refits
         return cls(etas, False, calibration_of(etas, labels))
@@ -101,8 +101,14 @@ def estimate_eta(
     from labelaudit.learning.eta import cross_fit
     from labelaudit.learning.learners import Boosting
 
-    columns = tuple(int(column) for column in np.flatnonzero(table.categorical))
-    learner = _ReportingLearner(Boosting(categorical=columns), refits * FOLDS, progress)
+    boosting = Boosting(categorical=tuple(np.flatnonzero(table.categorical).tolist()))
+    number = itertools.count(1)
+
+    def fit(*arguments: Any) -> Any:
+        progress(f"eta: model {next(number)} of {refits * FOLDS}")
+        return boosting.fit(*arguments)
+
+    learner = SimpleNamespace(fit=fit)
     etas = tuple(
         cross_fit(
             table.features, table.labels, learner, folds=FOLDS, rng=np.random.default_rng(stream)
@@ -112,24 +118,12 @@ def estimate_eta(
     return EtaEstimates(etas, True, calibration_of(etas, table.labels, scaled=True))
 
 
-class _ReportingLearner:
-    """A learner that reports each model it trains."""
-
-    def __init__(self, learner: Any, total: int, progress: Progress) -> None:
-        self.learner, self.total, self.progress, self.done = learner, total, progress, 0
-
-    def fit(self, features: Any, labels: Any, rng: Generator) -> Any:
-        self.done += 1
-        self.progress(f"eta: model {self.done} of {self.total}")
-        return self.learner.fit(features, labels, rng)
-
-
 def distinct(etas: Sequence[Floats]) -> Sequence[Floats]:
     """The etas without repetition: a ready-made prior is the same in every refit."""
     return etas if any(eta is not etas[0] for eta in etas) else etas[:1]
 
 
-def at_stake(etas: Sequence[Floats], labels: NDArray[np.integer]) -> float:
+def at_stake(etas: Sequence[Floats], labels: Labels) -> float:
     """The most that any release can add: how often the attacker is wrong without one.
 
     By eta or on the true labels, whichever is more, averaged over the refits.
@@ -142,7 +136,7 @@ def at_stake(etas: Sequence[Floats], labels: NDArray[np.integer]) -> float:
     return float(max(expected, realised))
 
 
-def overconfidence(eta: Floats, labels: NDArray[np.integer]) -> float:
+def overconfidence(eta: Floats, labels: Labels) -> float:
     """The mean distance by which eta lies too far from 1/2, weighted by its own distance.
 
     >>> overconfidence(np.full(10, 0.9), np.repeat([0, 1], [2, 8]).astype(np.uint8)).__round__(12)
@@ -154,7 +148,7 @@ def overconfidence(eta: Floats, labels: NDArray[np.integer]) -> float:
 
 
 def calibration_of(
-    etas: tuple[Floats, ...], labels: NDArray[np.integer], *, scaled: bool = False
+    etas: tuple[Floats, ...], labels: Labels, *, scaled: bool = False
 ) -> Calibration:
     """Averages over the refits, and the reliability diagram of the first.
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
 
 from labelaudit.checks import Floats, Ints
 from labelaudit.estimates import advantage_with_known_members, sampled_advantage
@@ -24,7 +23,7 @@ from labelaudit.report.attack import (
     plug_in_advantage,
     rounds_for,
 )
-from labelaudit.report.eta import EtaEstimates
+from labelaudit.report.eta import EtaEstimates, Labels
 from labelaudit.report.intervals import Interval, Measured, over_bags, over_refits
 from labelaudit.report.own_mechanism import check_own, construct, has_channel
 from labelaudit.report.plan import AuditPlan, Setting
@@ -129,7 +128,7 @@ class BagFacts:
         return self.dispersion > 1 + 3 * self.dispersion_error
 
 
-def bag_facts(bags: Ints, labels: NDArray[np.integer], eta: Floats) -> BagFacts:
+def bag_facts(bags: Ints, labels: Labels, eta: Floats) -> BagFacts:
     """Sizes, bags whose labels are all equal, and whether labels agree more than eta explains.
 
     The dispersion is the sum over bags of (ones - expected ones)^2, divided by the sum of their
@@ -177,7 +176,7 @@ class BagComparison:
 
 
 def compare_bags(
-    bags: Ints, labels: NDArray[np.integer], estimates: EtaEstimates, plan: AuditPlan
+    bags: Ints, labels: Labels, estimates: EtaEstimates, plan: AuditPlan
 ) -> list[BagComparison]:
     """Each mechanism that takes bags of any size, on the table's bags and on random ones.
 
