@@ -94,11 +94,10 @@ def locked(
         if waiting is None:
             raise Busy(path) from None
         waiting()
-        while not lock.is_locked:
-            if stop is not None and stop.is_set():
-                raise Busy(path) from None
-            with contextlib.suppress(Timeout):
-                lock.acquire(timeout=0.2)
+        try:
+            lock.acquire(timeout=-1, cancel_check=stop.is_set if stop else None)
+        except Timeout:
+            raise Busy(path) from None
     try:
         yield
     finally:

@@ -19,7 +19,7 @@ def pmf(eta: ArrayLike) -> Floats:
     """
     from labelaudit.kernels.poisson_binomial import count_pmfs
 
-    priors = _last_axis(eta)
+    priors = checks.members(eta)
     k = priors.shape[-1]
     flat = checks.kernel_ready(priors.reshape(-1, k))
     return count_pmfs(flat).reshape(*priors.shape[:-1], k + 1)
@@ -36,14 +36,7 @@ def leave_one_out(eta: ArrayLike) -> Floats:
     """
     from labelaudit.kernels import poisson_binomial as kernels
 
-    priors = _last_axis(eta)
+    priors = checks.members(eta)
     k = priors.shape[-1]
     flat = checks.kernel_ready(priors.reshape(-1, k))
     return kernels.leave_one_out(flat).reshape(*priors.shape, k)
-
-
-def _last_axis(eta: ArrayLike) -> Floats:
-    priors = checks.probabilities(eta)
-    if priors.ndim == 0 or priors.shape[-1] == 0:
-        raise ValueError(f"eta must have shape (..., k) with k at least 1, not {priors.shape}")
-    return priors

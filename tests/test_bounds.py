@@ -320,7 +320,7 @@ def test_a_smaller_multiplicative_constant_is_caught():
         (lambda: bounds.lemma_bound(0.5, 0.2, 1), "at least 2, not 1"),
         (lambda: bounds.general_form(1.5, 0.2, 4), r"p must lie in \[0, 1\]"),
         (lambda: bounds.label_dp_bound(-1), r"epsilon must lie in \[0, inf\], not -1"),
-        (lambda: bounds.bag_bounds(0.5), r"eta must have shape \(\.\.\., bag_size\)"),
+        (lambda: bounds.bag_bounds(0.5), r"eta must have shape \(\.\.\., k\) with k at least 1"),
         (lambda: bounds.gap_bound(0.2, 0.7, 4), "beta must lie in"),
         (
             lambda: bounds.gap_bound([0.09, 0.25], 0.4, [[4], [5]]),

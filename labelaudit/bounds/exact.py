@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.bounds.arguments import at_most, epsilons, sizes
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, at_most, epsilons, sizes
 
 # Numbers of high priors among the others that are less likely than this are left out of a sum.
 RARE = 1e-19

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.bounds.arguments import epsilons, sizes, variances
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, epsilons, sizes, variances
 
 # The constant of Lemma A.2.
 LEMMA_CONSTANT = math.exp(-1.5) + math.pi / 4 + math.pi / math.e

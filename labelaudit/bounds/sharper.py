@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.bounds.arguments import at_most, epsilons, members, sizes, variances
 from labelaudit.bounds.paper import label_dp_bound
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, at_most, epsilons, members, sizes, variances
 
 # Twice the supremum of sqrt(v) exp(-v) I0(v), 0.4688224 at v = 0.78998, rounded up. A test proves
 # this and the next by intervals.

@@ -6,8 +6,6 @@ marker.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -94,29 +92,6 @@ def attack(report: Report) -> Figure:
     if limited:
         limited.axvline(target.value, color=TARGET_COLOUR, linestyle="--")
     plots.simulated(figure, "simulated releases")
-    return figure
-
-
-def knowing_more(report: Report) -> Figure:
-    """The advantage against the fraction of other members known, and against releases."""
-    figure, axes = plots.grid(1, 2, width=3.7, height=3.2, sharey=True)
-    left, right = axes[0]
-    for setting in dict.fromkeys(case.setting for case in report.knowing):
-        cases = [case for case in report.knowing if case.setting == setting]
-        kind = setting.kind
-        style: dict[str, Any] = {"color": kind.colour, "marker": kind.marker, "markersize": 5}
-        others = setting.mechanism.bag_size - 1
-        once = [case for case in cases if case.times == 1]
-        if len(once) > 1:
-            fractions = [case.known / others for case in once]
-            left.plot(fractions, [case.advantage.value for case in once], **style)
-        again = [case for case in cases if case.known == 0]
-        times, values = [case.times for case in again], [case.advantage.value for case in again]
-        right.plot(times, values, label=_literal(setting.title), **style)
-    left.set(xlabel="fraction of other members known", ylabel="additive advantage", ylim=(0, None))
-    right.set(xlabel="releases", xticks=list(report.plan.repeats))
-    plots.legend(figure, right, columns=2, fontsize=9)
-    plots.simulated(figure, "simulated bags and known members")
     return figure
 
 
