@@ -7,7 +7,7 @@ from typing import Any
 from numba import njit
 
 LINE_END, RETURN, SPACE, COLON, POINT, ZERO, NINE = b"\n\r :.09"
-# A number of so many characters fits 64 bits as an index and float32 as a value.
+# A number with at most this many characters fits 64 bits as an index and float32 as a value.
 MOST_CHARACTERS = 18
 
 

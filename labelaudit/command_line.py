@@ -82,7 +82,7 @@ def exit_status(name: str, run: Callable[[], int]) -> int:
             raise
         print(
             f"{name}: this needs {error.name}, which is not installed; in a clone,"
-            " pip install '.[book,train]' installs everything",
+            " pip install --editable '.[book,train]' installs everything",
             file=sys.stderr,
         )
         return 1

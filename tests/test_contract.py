@@ -78,8 +78,8 @@ def test_sources_hold_no_outputs_and_nothing_undeclared(source):
         ("fail", 1, "1 is not true or false"),
         ("seed", 1.5, "1.5 is not one whole number"),
         ("seed", {"a": 1}, "is not one whole number"),
-        ("seed", 10**400, "seed: a number of so many digits fits no range; allowed: 0 to"),
-        ("bias", -(10**400), "bias: a number of so many digits fits no range; allowed: 0 to 1"),
+        ("seed", 10**400, "seed: the number has too many digits; allowed: 0 to"),
+        ("bias", -(10**400), "bias: the number has too many digits; allowed: 0 to 1"),
     ],
 )
 def test_a_bad_value_is_refused_in_one_line_that_names_it(coin, name, value, said):

@@ -225,7 +225,7 @@ def wrong_arrows(source, module):
         ("labelaudit.cli", "from labelaudit.report import command", set()),
         ("labelaudit.book", "from book.tools.runner import execute", {"book.tools"}),
         ("labelaudit.cli", "import book.tools.commands", {"book.tools"}),
-        ("labelaudit.learning.loop", "from ..datasets import load\nimport torch", set()),
+        ("labelaudit.learning.training", "from ..datasets import load\nimport torch", set()),
     ],
 )
 def test_the_arrow_check_can_fail(module, source, wrong):

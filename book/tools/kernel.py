@@ -107,7 +107,7 @@ class BookKernel(AsyncKernelManager):
 def started_kernel(
     checkout: Checkout, folder: Path, imports: Path, threads: int
 ) -> Iterator[BookKernel]:
-    """Run a kernel that works in `folder`, with so many threads for numpy, numba and torch.
+    """Run a kernel that works in `folder`, with `threads` threads for numpy, numba and torch.
 
     The names of the package's modules that it imports are written to the file `imports`.
     """

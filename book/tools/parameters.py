@@ -105,7 +105,7 @@ class Parameter:
             raise ContractError(f"{self.name}: no value given; allowed: {self.allowed}")
         if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER:
             raise ContractError(
-                f"{self.name}: a number of so many digits fits no range; allowed: {self.allowed}"
+                f"{self.name}: the number has too many digits; allowed: {self.allowed}"
             )
         if not _KIND_TESTS[self.kind](value):
             raise ContractError(f"{self.name}: {value!r} is not {_NOUNS[self.kind]}")

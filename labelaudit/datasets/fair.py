@@ -54,5 +54,8 @@ def load_fair(train_rows: int | None = None) -> Dataset:
 def _file() -> Path:
     package = importlib.util.find_spec("statsmodels")
     if package is None or not package.submodule_search_locations:
-        raise DataError("the fair data are part of statsmodels: pip install statsmodels")
+        raise DataError(
+            "the fair data are part of statsmodels, which is not installed: in a clone,"
+            " pip install '.[train]'"
+        )
     return Path(package.submodule_search_locations[0]) / "datasets" / "fair" / "fair.csv"

@@ -20,7 +20,7 @@ from labelaudit.checks import Floats
 Rows = NDArray[Any]
 Labels = NDArray[np.int64]
 
-# A hashed category's fraction of ones is shrunk as by so many examples with the mean label.
+# A hashed category's fraction of ones is shrunk as by this many examples with the mean label.
 SHRINKAGE = 20.0
 
 

@@ -33,7 +33,7 @@ def trained(
     seed: int,
     trials: int,
 ) -> list[TrainingScores]:
-    """Train so many times, each with a seed of its own; models are not kept, they may be large."""
+    """Train `trials` times, each with its own seed; models may be large and are not kept."""
     trainings = []
     for trial_seed in range(seed, seed + trials):
         outcome = train(data.train, mechanism, settings, seed=trial_seed, test=data.test)

@@ -82,7 +82,7 @@ class TrainingSettings:
     epochs: int = 20
     """The most passes over the training bags."""
     patience: int | None = 3
-    """Stop after so many epochs without a smaller validation loss, and return the weights of the
+    """Stop after this many epochs without a smaller validation loss, and return the weights of the
     best epoch; None trains all epochs and returns the last."""
     validation: float = 0.1
     """The fraction of bags held out from training; the same mechanism releases their labels."""
@@ -237,7 +237,7 @@ def _end_epoch(run: Run) -> None:
 
 
 def _diverge(run: Run, what: str, batch: int) -> None:
-    """Note what went wrong, after so many batches of the epoch: the run is finished."""
+    """Note what went wrong after `batch` batches of the epoch: the run is finished."""
     step = (run.state.epoch - 1) * run.n_batches + batch
     rate = f"{run.settings.learning_rate:g}"
     run.state.diverged = f"{what} at step {step} with learning rate {rate}: try a smaller one"

@@ -33,7 +33,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Print each statement as its check ends, then the totals; write the JSON last."""
     missing = " and ".join(name for name in NEEDS if find_spec(name) is None)
     if missing:
-        raise CommandError(f"the checks need {missing}, which labelaudit installs with it")
+        raise CommandError(f"the checks need {missing}, which come with labelaudit: reinstall it")
 
     from labelaudit import ledger
 

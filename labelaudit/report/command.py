@@ -130,7 +130,7 @@ def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
 def _check_combination(arguments: argparse.Namespace) -> None:
     """A prior replaces the features: with it none are read, and no model can be trained."""
     if arguments.prior and arguments.features:
-        raise CommandError("--prior takes the place of --features: give one of the two")
+        raise CommandError("--prior replaces --features: give one of the two")
     if arguments.prior and arguments.utility not in (None, "none"):
         raise CommandError(
             f"--utility {arguments.utility} needs features, and with --prior none are read: leave"
@@ -144,8 +144,9 @@ def _check_installed(arguments: argparse.Namespace) -> None:
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         names = " and ".join(missing).replace("sklearn", "scikit-learn")
-        extra = "train" if "torch" in missing else "audit"
-        raise CommandError(f"an audit needs {names}: in a clone, pip install '.[{extra}]'")
+        extras = ["audit"] * (missing != [*NETWORK]) + ["train"] * ("torch" in missing)
+        wanted = ",".join(extras)
+        raise CommandError(f"an audit needs {names}: in a clone, pip install '.[{wanted}]'")
 
 
 def _progress() -> Any:

@@ -6,7 +6,7 @@ rate with the least loss on held-out *released* labels. That is post-processing 
 it costs no privacy, and the test labels it is reported on had no part in it.
 
 Settings are compared trial by trial, with Student's interval over trials and the least difference
-that so many trials would have noticed.
+that this number of trials would have shown.
 """
 
 from __future__ import annotations
@@ -231,7 +231,7 @@ def paired(
 
 
 def difference(value: float, error: float, trials: int, level: float = 0.95) -> Difference:
-    """A difference with a standard error from so many trials.
+    """The interval of a difference whose standard error comes from `trials` trials.
 
     >>> gap = difference(0.02, error=0.005, trials=10)
     >>> round(gap.low, 4), round(gap.high, 4), round(gap.detectable, 4)
