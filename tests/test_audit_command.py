@@ -89,7 +89,7 @@ BAD_ARGUMENTS = [
     (["--label", "bought", "--utility", "forest"], "a utility model is one of none"),
     (["--label", "bought", "--refits", "1"], "refits must be a whole number of at least 2"),
     (["--label", "bought", "--target", "epsilon=inf"], "must be a finite number"),
-    (["--label", "bought", "--prior", "eta", "--features", "x"], "the place of --features"),
+    (["--label", "bought", "--prior", "eta", "--features", "x"], "--prior replaces --features"),
     (["--label", "bought", "--prior", "eta", "--utility", "network"], "network needs features"),
     (["--label", "bought", "--repeats", "0"], "repeats must be a whole number"),
     (["--label", "bought", "--known", "-1"], "known must be a whole number"),
