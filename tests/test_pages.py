@@ -111,6 +111,8 @@ def open_page(browser, site):
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / name).as_uri(), wait_until="load")
+        # A colour half-way from one theme to the other is nobody's fault.
+        page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
         return page
 
     yield visit
