@@ -111,8 +111,6 @@ def open_page(browser, site):
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
         page.goto((site / name).as_uri(), wait_until="load")
-        # A colour half-way from one theme to the other is nobody's fault.
-        page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
         return page
 
     yield visit
@@ -144,6 +142,8 @@ def not_shown(page):
 
 def switch(page, size, **media):
     """Change the window and the media, and wait until the page is laid out in them."""
+    # A colour half-way from one theme to the other is nobody's fault.
+    page.add_style_tag(content="*, *::before, *::after { transition: none !important; }")
     page.set_viewport_size(size)
     page.emulate_media(**media)
     page.evaluate(
