@@ -49,7 +49,10 @@ logging.getLogger("papermill").setLevel(logging.CRITICAL)
 LONGEST_WAIT = 0.5
 
 # What a cell tagged `refuses` may raise to reject a parameter.
-REJECTIONS = ("ValueError", "TypeError", "CommandError", "DataError", "NotPrepared", "GridError")
+REJECTIONS = (
+    *("ValueError", "TypeError", "CommandError"),
+    *("DataError", "NotPrepared", "GridError", "StoreError"),
+)
 
 
 class ChapterFailed(CommandError):
