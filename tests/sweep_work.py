@@ -1,6 +1,7 @@
 """What the workers of the sweeps under test do: small runs in a module that imports quickly."""
 
 import itertools
+import math
 import os
 import time
 
@@ -46,3 +47,15 @@ def threads(values, configuration):
     import torch
 
     return {"threads": torch.get_num_threads(), "sum": float(values.sum())}
+
+
+def valley(data, configuration):
+    """A run whose validation loss is least at a learning rate that depends on the loss."""
+    rate, loss = configuration["settings"]["learning_rate"], configuration["settings"]["loss"]
+    best = {"cross_entropy": 1e-3, "squared": 0.05, "easy_llp": 1e-9}[loss]
+    return constant(data, configuration) | {"validation_loss": abs(math.log(rate / best))}
+
+
+def slow_valley(data, configuration):
+    time.sleep(0.02)
+    return valley(data, configuration)

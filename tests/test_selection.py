@@ -270,8 +270,8 @@ def test_the_front_without_what_is_not_known():
 def curve(points, kind="RR"):
     rows = [
         {
-            **{"dataset": "d", "kind": kind, "bag_size": 1, "epsilon": float(x), "additive": x},
-            **{"auc": y, "aucs": {trial: y + 0.01 * trial for trial in range(3)}},
+            **{"dataset": "d", "kind": kind, "bag_size": 1, "epsilon": float(x), "loss": "squared"},
+            **{"additive": x, "auc": y, "aucs": {trial: y + 0.01 * trial for trial in range(3)}},
         }
         for x, y in points
     ]

@@ -23,7 +23,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from sklearn.metrics import roc_auc_score
-from sweep_work import constant, deadly, endless, failing, slow, threads
+from sweep_work import constant, deadly, endless, failing, slow, slow_valley, threads, valley
 from tqdm import tqdm
 
 from book.tools.chapters import load_chapters
@@ -37,10 +37,10 @@ from labelaudit import (
 from labelaudit.datasets import Dataset, Split
 from labelaudit.datasets.dataset import Arrays
 from labelaudit.learning import sweep
-from labelaudit.learning.sweep import advantages, comparisons, runs
+from labelaudit.learning.sweep import advantages, comparisons, imports, runs
 from labelaudit.learning.sweep import store as stores
 from labelaudit.learning.sweep.command import SCALES, scale_grid
-from labelaudit.learning.sweep.grid import ETA, Grid, GridError, mechanism, read_grid
+from labelaudit.learning.sweep.grid import ETA, Grid, GridError, mechanism, next_rate, read_grid
 from labelaudit.learning.sweep.runs import GUESSED_SECONDS
 from labelaudit.learning.sweep.store import Store, StoreError, verify
 
@@ -160,6 +160,20 @@ def test_repeated_mechanisms_run_once():
         ("training: 5", "training must be a mapping of names to values, not 5"),
         ("training: null", "training must be a mapping"),
         ("eta: [1]", "eta must be a mapping"),
+        ("losses: squared", "losses must be a list of names, not 'squared'"),
+        ("losses: [[squared]]", "losses must be a list of names"),
+        ("losses: [1]", "losses must be a list of names"),
+        ("{losses: [squared], training: {loss: squared}}", "loss 'squared' would be ignored"),
+        ("training: {learning_rate: 1}", "learning_rate 1 would be ignored"),
+        ("rate_limits: [0.001]", "the least and the largest rate of the search"),
+        ("rate_limits: [0.1, 0.001]", "the least and the largest rate of the search"),
+        ("rate_limits: [0.002, 0.1]", "all learning_rates between them"),
+        ("rate_limits: [0, 0.1]", "rate_limits: a learning rate must be above 0"),
+        ("rate_limits: wide", "rate_limits must be a list of numbers, not 'wide'"),
+        ("rate_limits: [a, b]", "rate_limits must be a number"),
+        ("rate_limits: [.nan, 1]", "rate_limits must lie in"),
+        ("{rate_limits: [0.0001, 1], learning_rates: [0.001]}", "a search .* begins with"),
+        ("{rate_limits: [0.0001, 1], learning_rates: [0.01, 0.0101]}", "at least 1.5 times"),
         ("- 1", "must be a mapping"),
         ("a: [", "is not YAML: expected the node content.*, line 1, column 5$"),
         ("trials: 3\n{[1]: 2}", "is not YAML: .*, line 2, column"),
@@ -198,6 +212,7 @@ def test_a_grid_file_and_one_data_set_of_it(tmp_path):
     [
         ({"training": {"model": "linear", "epoch": 1}}, "epoch"),
         ({"training": {"model": "none"}}, "model must be one of"),
+        ({"losses": ["likely"]}, "loss must be one of .*, not 'likely'"),
         ({"mechanisms": {"LLP": {"bag_size": [401]}}}, "at most the number of training rows, 400"),
         (
             {"mechanisms": {"LLP": {"bag_size": [201]}}},
@@ -300,6 +315,129 @@ def test_shards_run_apart_make_the_whole_table(data, store):
         plan = sweep.plan(GRID, data, store, (part, 3))
         assert len(sweep.run(plan, store, work=constant)) == RUNS // 3
     assert results(sweep.plan(GRID, data, store).done.values()) == expected(data)
+
+
+# Several losses, and a search for the learning rate
+
+SEARCH = replace(
+    GRID,
+    mechanisms={"clean": {}, "RR": {"epsilon": [0.5, 1.0]}},
+    losses=("cross_entropy", "squared", "easy_llp"),
+    learning_rates=(2.5e-4, 1e-3, 4e-3),
+    rate_limits=(1e-5, 1.0),
+    trials=2,
+)
+# The best of each loss lies in the middle, above the largest, and far below the least.
+RATES = {
+    "cross_entropy": [2.5e-4, 1e-3, 4e-3],
+    "squared": [2.5e-4, 1e-3, 4e-3, 0.016, 0.064, 0.256],
+    "easy_llp": [1.56e-5, 6.25e-5, 2.5e-4, 1e-3, 4e-3],
+}
+
+
+def searched(records):
+    """The rates of every setting, each with all trials."""
+    rates = {}
+    for record in records:
+        run = record.configuration
+        setting = run["mechanism"].get("epsilon"), run["settings"]["loss"]
+        rates.setdefault(setting, []).append(run["settings"]["learning_rate"])
+    assert all(each.count(rate) == 2 for each in rates.values() for rate in each)
+    return {setting: sorted(set(each)) for setting, each in rates.items()}
+
+
+FOUND = {(epsilon, loss): rates for epsilon in (0.5, 1.0) for loss, rates in RATES.items()}
+FOUND[None, "cross_entropy"] = RATES["cross_entropy"]
+
+
+def test_clean_labels_have_one_loss(data):
+    runs = list(sweep.configurations(SEARCH, data))
+    assert len(runs) == len(SEARCH) == (1 + 2 * 3) * 3 * 2
+    assert {run["settings"]["loss"] for run in runs if run["mechanism"]["kind"] == "clean"} == {
+        "cross_entropy"
+    }
+
+
+def test_a_search_goes_on_until_the_best_is_inside_or_at_the_limits(data, store):
+    assert len(sweep.plan(SEARCH, data, store).runs) == len(SEARCH)
+    records = sweep.complete(SEARCH, data, store, work=valley)
+    assert searched(records) == FOUND
+    assert sweep.plan(SEARCH, data, store).to_do == []
+    # Once more: nothing is run, for this work would raise.
+    assert len(sweep.complete(SEARCH, data, store, work=None)) == len(records)
+
+
+@pytest.mark.parametrize("parts", [1, 3, 20])
+def test_the_shards_of_a_search_make_the_whole(data, store, parts):
+    for part in range(1, parts + 1):
+        sweep.complete(SEARCH, data, store, (part, parts), work=valley)
+    schedule = sweep.plan(SEARCH, data, store)
+    assert schedule.to_do == [] and searched(schedule.done.values()) == FOUND
+
+
+def test_a_further_rate_waits_for_every_trial(data, store):
+    schedule = sweep.plan(SEARCH, data, store)
+    last = next(n for n, run in schedule.runs.items() if run["settings"]["loss"] == "squared")
+    some = {name: run for name, run in schedule.runs.items() if name != last}
+    sweep.run(replace(schedule, runs=some), store, work=valley)
+    again = sweep.plan(SEARCH, data, store)
+    epsilon = schedule.runs[last]["mechanism"]["epsilon"]
+    of_it = [
+        run["settings"]["learning_rate"]
+        for run in again.runs.values()
+        if run["mechanism"].get("epsilon") == epsilon and run["settings"]["loss"] == "squared"
+    ]
+    assert set(of_it) == set(SEARCH.learning_rates) and last in again.to_do
+
+
+def test_the_first_trial_comes_first(data, store):
+    order = []
+    sweep.run(
+        sweep.plan(GRID, data, store),
+        store,
+        work=lambda data, run: order.append(run["trial"]) or constant(data, run),
+    )
+    assert order == sorted(order) and len(order) == RUNS
+
+
+@pytest.mark.parametrize(
+    ("losses", "rate"),
+    [
+        ({1e-3: 2.0, 1e-2: 1.0, 1e-1: 3.0}, None),
+        ({1e-3: 2.0, 1e-2: 1.0}, 0.1),
+        ({1e-3: 1.0, 1e-2: 1.0}, 1e-4),  # a tie takes the smaller
+        ({1e-3: 2.0, 0.5: 1.0}, None),  # the next would lie beyond the limits
+        ({1e-3: math.inf, 1e-2: math.inf}, 1e-4),
+        ({1e-5: math.inf, 1e-4: math.inf}, None),
+    ],
+)
+def test_the_next_rate(losses, rate):
+    assert next_rate(losses, (1e-5, 1.0)) == rate
+
+
+def test_a_run_without_a_loss_is_the_worst():
+    for result in ({}, {"validation_loss": None}, {"validation_loss": math.nan}):
+        assert runs.validation_loss(result) == math.inf
+    assert runs.validation_loss({"validation_loss": -2.0}) == -2.0
+
+
+def killable_search(folder):
+    """A search in a process of its own, so that it can be killed."""
+    tqdm.set_lock(threading.RLock())
+    sweep.complete(SEARCH, sweep.load("higgs-like", SEARCH), Store(folder), work=slow_valley)
+
+
+def test_a_search_that_is_killed_goes_on(data, store):
+    fork = multiprocessing.get_context("fork")
+    for pause in (0.3, 0.9):
+        process = fork.Process(target=killable_search, args=(store.folder,))
+        process.start()
+        time.sleep(pause)
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        assert verify(store)[1] == []
+    assert len(list(store)) > 0
+    assert searched(sweep.complete(SEARCH, data, store, work=valley)) == FOUND
 
 
 # What may go wrong
@@ -710,6 +848,65 @@ def test_results_are_exported(swept, tmp_path, suffix):
     assert len(frame) == 6
     wanted = {"auc", "log_loss", "validation_loss", "seed", "seconds", "additive", "multiplicative"}
     assert wanted <= set(frame.columns)
+
+
+def test_a_table_is_taken_into_a_fresh_store(data, store, tmp_path, capsys):
+    """The last rates of a search are known only when its first results are in the store."""
+    grid, held = tmp_path / "grid.yml", {**vars(SEARCH)}
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in held.items()}
+    grid.write_text(yaml.safe_dump(plain))
+    records = sweep.complete(SEARCH, data, store, work=valley)
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    command = ["results", "--grid", str(grid), "--store"]
+    assert cli.main([*command, str(store.folder), "--export", str(first)]) == 0
+    fresh = Store(tmp_path / "fresh")
+    for count in (len(records), 0):  # the second time nothing is new
+        assert cli.main([*command, str(fresh.folder), "--import", str(first)]) == 0
+        said = capsys.readouterr().out
+        assert f"higgs-like: {count} of the table's {len(records)} trainings are new" in said
+    assert sweep.plan(SEARCH, data, fresh).to_do == []
+    assert cli.main([*command, str(fresh.folder), "--export", str(second)]) == 0
+    assert first.read_text() == second.read_text()
+    taken = fresh.read(next(iter(fresh)))
+    assert taken.made["table"].startswith("first.csv, sha256 ") and taken.result["curve"] == []
+
+
+def test_only_the_rows_of_the_same_runs_are_taken(data, store, tmp_path):
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant)
+    frame = comparisons.table(store.read(name) for name in store)
+    frame.loc[0, "fingerprint"], frame.loc[1, "seed"] = "0" * 12, 1
+    frame.loc[2, "epochs"], frame.loc[3, "loss"] = 9, "squared"
+    frame.loc[4, "learning_rate"] *= 1.001
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    fresh = Store(tmp_path / "fresh")
+    table = imports.read_table(tmp_path / "table.csv")
+    assert imports.adopt(tmp_path / "table.csv", table, GRID, data, fresh) == RUNS - 5
+    assert len(sweep.plan(GRID, data, fresh).to_do) == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot read the table"),
+        ("", "cannot read the table"),
+        ("dataset,kind\n1,2\n", "is no table of results: it lacks bag_size"),
+        ("twice", "has a training more than once"),
+    ],
+)
+def test_a_bad_table_is_refused(text, said, tmp_path, capsys):
+    path, grid = tmp_path / "table.csv", tmp_path / "grid.yml"
+    grid.write_text("mechanisms: {clean: {}}")
+    if text == "twice":
+        columns = [*imports.IDENTITY, *imports.RESULT, "diverged"]
+        text = f"{','.join(columns)}\n" + 2 * f"{','.join('1' for _ in columns)}\n"
+    if text is not None:
+        path.write_text(text)
+    command = ["results", "--import", str(path), "--store", str(tmp_path / "store")]
+    assert cli.main(command) == 2
+    assert "--import goes with --grid FILE" in capsys.readouterr().err
+    assert cli.main([*command, "--grid", str(grid)]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "store").exists()
 
 
 def test_results_of_one_grid(swept, tmp_path, capsys):

@@ -9,6 +9,7 @@ from labelaudit.learning.sweep.engines import Engine, dask, default_workers, loc
 from labelaudit.learning.sweep.runs import (
     Schedule,
     SweepFailed,
+    complete,
     configurations,
     load,
     plan,
@@ -20,6 +21,7 @@ __all__ = [
     "Engine",
     "Schedule",
     "SweepFailed",
+    "complete",
     "configurations",
     "dask",
     "default_workers",

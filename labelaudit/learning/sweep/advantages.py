@@ -53,7 +53,8 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
 
 def plan(grid: Grid, data: Dataset, store: Store) -> runs.Schedule:
     """Compare the mechanisms of a grid with the store."""
-    return runs.plan(grid, data, store, configurations=configurations)
+    own = grid.for_data(data.name)
+    return runs.compare(configurations(own, data), own, data, store)
 
 
 def run(schedule: runs.Schedule, store: Store, **options: Any) -> list[Record]:

@@ -14,7 +14,7 @@ from labelaudit import datasets
 from labelaudit.command_line import CommandError
 from labelaudit.datasets.store import data_folder
 from labelaudit.learning.sweep.grid import Grid, read_grid
-from labelaudit.learning.sweep.store import Record, Store, StoreError, key, verify
+from labelaudit.learning.sweep.store import Record, Store, StoreError, verify
 
 # The scales of the book.
 SCALES = ("smoke", "laptop", "paper")
@@ -58,7 +58,7 @@ def add_parser(subparsers: Any) -> None:
     sweep.set_defaults(run=run_sweep)
     results = subparsers.add_parser(
         "results",
-        help="list, export or verify the results of sweeps",
+        help="list, export, import or verify the results of sweeps",
         description="Without an option, count the results. Two stores are merged by copying one"
         " into the other.",
     )
@@ -68,6 +68,8 @@ def add_parser(subparsers: Any) -> None:
     option("--dataset", choices=datasets.NAMES, help="only the results of one data set")
     option("--grid", help="only the runs of this grid", **FILE)
     option("--verify", action="store_true", help="check every file")
+    taken = "take the grid's trainings from an exported table, so that a sweep does not repeat them"
+    option("--import", dest="table", help=taken, **FILE)
     results.set_defaults(run=run_results)
 
 
@@ -84,6 +86,8 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     audits = advantages.plan(grid, data, store) if shard[0] == 1 else None
     workers = arguments.workers or sweep.default_workers()
     _print_plan(schedule, audits, workers if arguments.engine == "local" else None, store)
+    if grid.for_data(data.name).rate_limits:
+        print("the search plans further learning rates as the results come")
     if arguments.dry_run:
         return 0
     store.claim()
@@ -92,14 +96,16 @@ def run_sweep(arguments: argparse.Namespace) -> int:
         dask = arguments.engine == "dask"
         with sweep.dask(arguments.address) if dask else sweep.local(workers) as engine:
             options: dict[str, Any] = {"engine": engine, "progress": True}
-            sweep.run(schedule, store, checkpoints=arguments.checkpoints, **options)
+            # Advantages first: then a table of half the trainings is complete in its rows.
             if audits is not None and missing:
                 folds = audits.runs[missing[0]]["eta"].get("folds")
                 if folds is not None:
                     print(f"estimating eta: {folds} networks, one by one", file=sys.stderr)
                 print("computing advantages", file=sys.stderr)
                 advantages.run(audits, store, **options)
-    print(f"all {len(schedule.runs):,} results are in {store.folder}")
+            options["checkpoints"] = arguments.checkpoints
+            sweep.complete(grid, data, store, shard, **options)
+    print(f"all {len(sweep.plan(grid, data, store, shard).runs):,} results are in {store.folder}")
     return 0
 
 
@@ -135,8 +141,10 @@ def _duration(seconds: float) -> str:
 
 
 def run_results(arguments: argparse.Namespace) -> int:
-    """Count, export or verify."""
+    """Count, export, import or verify."""
     store = Store(arguments.store or data_folder() / "results")
+    if arguments.table is not None:
+        return _import(store, arguments)
     if not store.folder.is_dir():
         raise StoreError(f"there is no store at {store.folder}; labelaudit sweep makes one")
     if arguments.verify:
@@ -174,6 +182,22 @@ def run_results(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _import(store: Store, arguments: argparse.Namespace) -> int:
+    """Take trainings from a table, data set by data set."""
+    from labelaudit.learning import sweep
+    from labelaudit.learning.sweep.imports import adopt, read_table
+
+    if arguments.grid is None or arguments.export is not None or arguments.verify:
+        raise CommandError("--import goes with --grid FILE, and neither --export nor --verify")
+    grid, frame = read_grid(arguments.grid), read_table(arguments.table)
+    names = [arguments.dataset] if arguments.dataset else sorted(set(frame["dataset"]))
+    for name in names:
+        count = adopt(arguments.table, frame, grid, sweep.load(name, grid), store)
+        rows = int((frame["dataset"] == name).sum())
+        print(f"{name}: {count:,} of the table's {rows:,} trainings are new to the store")
+    return 0
+
+
 def _records(store: Store, arguments: argparse.Namespace) -> list[Record]:
     """The sound results of the data set and of the grid that are asked for."""
     records = []
@@ -190,11 +214,11 @@ def _records(store: Store, arguments: argparse.Namespace) -> list[Record]:
     from labelaudit.learning import sweep
     from labelaudit.learning.sweep import advantages
 
-    grid, keys = read_grid(arguments.grid), set()
+    grid, keys = read_grid(arguments.grid), set[str]()
     for name in {record.configuration["dataset"] for record in records}:
-        data, own = sweep.load(name, grid), grid.for_data(name)
-        for configurations in (sweep.configurations, advantages.configurations):
-            keys |= {key(each, data.fingerprint) for each in configurations(own, data)}
+        data = sweep.load(name, grid)
+        for plan in (sweep.plan, advantages.plan):
+            keys |= set(plan(grid, data, store).runs)
     return [record for record in records if record.key in keys]
 
 

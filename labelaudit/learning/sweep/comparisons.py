@@ -27,15 +27,16 @@ from labelaudit.files import digest
 from labelaudit.learning.sweep.advantages import REVISION
 from labelaudit.learning.sweep.store import Record
 
+MECHANISM = ["kind", "bag_size", "epsilon"]
 # The columns that name a setting.
-SETTING = ["dataset", "kind", "bag_size", "epsilon"]
+SETTING = ["dataset", *MECHANISM, "loss"]
 MEASURES = [
     *("estimand", "additive", "additive_error", "sampling_error", "multiplicative"),
     *("infinite_share", "bags", "eta_auc", "eta_mean"),
     *("additive_as_sampled", "multiplicative_as_sampled", "infinite_share_as_sampled"),
 ]
-# How a training was done, besides its learning rate.
-TRAINING = ["model", "loss", "batch_size", "epochs", "patience", "validation", "clamp"]
+# How a training was done, besides its loss and learning rate.
+TRAINING = ["model", "batch_size", "epochs", "patience", "validation", "clamp"]
 MADE = ["made_with", "made_on", "made_at"]
 # What tells the trainings of a grid apart.
 RUN = [*SETTING, "learning_rate", "trial"]
@@ -64,14 +65,14 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     at which it was finished.
 
     >>> table([]).columns[:5].tolist()
-    ['dataset', 'kind', 'bag_size', 'epsilon', 'learning_rate']
+    ['dataset', 'kind', 'bag_size', 'epsilon', 'loss']
     """
     runs, audits, recipes = [], {}, dict[tuple[str, str], str]()
     for record in records:
         configuration, result = record.configuration, record.result
         dataset = configuration["dataset"]
         described = {"bag_size": 1, "epsilon": math.inf, **configuration["mechanism"]}
-        name = (record.data, dataset, *(described[column] for column in SETTING[1:]))
+        name = (record.data, dataset, *(described[column] for column in MECHANISM))
         if configuration["task"] == "train":
             row = {**configuration, **configuration["settings"], **described, **result}
             runs.append(
@@ -107,7 +108,7 @@ def _mixed(dataset: str, what: str) -> ValueError:
 
 
 def _check_one_grid(frame: pd.DataFrame) -> None:
-    """Raise an error where settings differ by more than their mechanism and learning rate."""
+    """Raise an error where runs differ by more than mechanism, loss and learning rate."""
     compared = frame.reindex(columns=["dataset", "fingerprint", *TRAINING, "eta_recipe"])
     if "seed" in frame:
         compared["seed"] = frame["seed"] - frame["trial"]
@@ -143,9 +144,10 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     error.
 
     >>> run = {"task": "train", "dataset": "fair", "trial": 0, "mechanism": {"kind": "RR"}}
+    >>> settings = {"loss": "cross_entropy"}
     >>> results = {1e-3: {"auc": 0.6, "validation_loss": 0.6}, 1e-2: {"auc": 0.7}}
     >>> frame = table(
-    ...     Record({**run, "settings": {"learning_rate": rate}}, data="", result=result)
+    ...     Record({**run, "settings": {**settings, "learning_rate": rate}}, "", result)
     ...     for rate, result in results.items()
     ... )
     >>> [select(frame, by=by)["auc"].item() for by in ("released", "test")]
@@ -309,9 +311,9 @@ def against(curve: pd.DataFrame, points: pd.DataFrame, measure: str) -> pd.DataF
 
     >>> import pandas as pd
     >>> columns = [*SETTING, "additive", "auc", "aucs"]
-    >>> low = ("fair", "RR", 1, 1.0, 0.1, 0.6, {0: 0.6})
-    >>> high = ("fair", "RR", 1, 4.0, 0.4, 0.8, {0: 0.8})
-    >>> point = ("fair", "LLP", 4, float("inf"), 0.2, 0.75, {0: 0.75})
+    >>> low = ("fair", "RR", 1, 1.0, "squared", 0.1, 0.6, {0: 0.6})
+    >>> high = ("fair", "RR", 1, 4.0, "squared", 0.4, 0.8, {0: 0.8})
+    >>> point = ("fair", "LLP", 4, float("inf"), "squared", 0.2, 0.75, {0: 0.75})
     >>> curve, points = (pd.DataFrame(rows, columns=columns) for rows in ([low, high], [point]))
     >>> against(curve, points, "additive")["difference"].round(6).tolist()
     [0.05]
@@ -402,7 +404,8 @@ def cost(frame: pd.DataFrame, measure: str, limit: float, clean: float) -> dict[
     which is about the most. An unbiased number needs new trials of the chosen setting.
 
     >>> import pandas as pd
-    >>> rows = [("fair", "RR", 1, 1.0, 0.1, 0.6, 0.01), ("fair", "RR", 1, 4.0, 0.2, 0.75, 0.01)]
+    >>> rows = [("fair", "RR", 1, 1.0, "squared", 0.1, 0.6, 0.01)]
+    >>> rows += [("fair", "RR", 1, 4.0, "squared", 0.2, 0.75, 0.01)]
     >>> frame = pd.DataFrame(rows, columns=[*SETTING, "additive", "auc", "error"])
     >>> best = cost(frame, "additive", limit=0.25, clean=0.8)
     >>> best["epsilon"], round(float(best["loss"]), 6), best["among"]

@@ -1,11 +1,13 @@
-"""Which runs a sweep consists of: mechanisms, learning rates and trials, often from a file.
+"""Which runs a sweep consists of: mechanisms, losses, learning rates, trials; often from a file.
 
 A grid file is YAML. It must name mechanisms; every other entry has the default of `Grid`:
 
     seed: 2023
     trials: 3
     train_rows: 40000
-    learning_rates: [1.0e-4, 1.0e-3]
+    learning_rates: [2.5e-4, 1.0e-3, 4.0e-3]
+    rate_limits: [1.0e-6, 0.1]      # search on, setting by setting, while the best is at an end
+    losses: [cross_entropy, likelihood]
     mechanisms:
       clean: {}
       RR: {epsilon: [0.5, 1, 2]}
@@ -42,6 +44,8 @@ TRAINABLE = {
 # How the network that estimates eta differs from the trainings: an audit needs a good one, however
 # short the trainings are. Twelve epochs are the most; it stops when its validation loss does.
 ETA = {"learning_rate": 1e-3, "batch_size": 256, "epochs": 12}
+# Rates that a search begins with differ by this factor or more: a smaller one would take long.
+LEAST_STEP = 1.5
 
 
 class GridError(CommandError):
@@ -50,12 +54,17 @@ class GridError(CommandError):
 
 @dataclass(frozen=True)
 class Grid:
-    """Every mechanism with every learning rate, in every trial.
+    """Every mechanism with every loss and learning rate, in every trial.
 
     Trial t has the seed `seed + t` whatever the mechanism. So initial weights are the same, and for
     mechanisms of one bag size bags and shuffling too: mechanisms can be compared trial by trial.
     All learning rates of a trial see the same release. Other bag sizes make other bags, and a pair
     of them has less of its noise in common. `train_rows` None takes all rows.
+
+    A **setting** is a mechanism with a loss. Clean labels have the first of the `losses` only.
+    Without `losses` there is one, that of `training`. With `rate_limits` (least, most) a setting
+    gets further learning rates while the best so far is the smallest or the largest: see
+    `next_rate`.
 
     >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3, 5e-3), trials=2)
     >>> len(grid), next(grid.each())
@@ -64,6 +73,8 @@ class Grid:
 
     mechanisms: Mapping[str, Mapping[str, list[Any]]] = field(default_factory=dict)
     learning_rates: tuple[float, ...] = (1e-3, 5e-3)
+    rate_limits: tuple[float, float] | None = None
+    losses: tuple[str, ...] = ()
     trials: int = 3
     seed: int = 2023
     train_rows: int | None = None
@@ -76,20 +87,26 @@ class Grid:
         try:
             for name in ("mechanisms", "training", "eta", "datasets"):
                 _mapping(getattr(self, name), name)
-            rates = _numbers(self.learning_rates, "learning_rates")
-            rates = [checks.real_number(rate, "a learning rate", 0, 100) for rate in rates]
-            if 0 in rates:
-                raise ValueError(f"a learning rate must be above 0, not {self.learning_rates!r}")
-            if "learning_rate" in self.training:
-                raise ValueError(
-                    f"training: learning_rate {self.training['learning_rate']!r} would be ignored,"
-                    " for it is searched; put it into learning_rates"
-                )
+            rates = tuple(dict.fromkeys(_rates(self.learning_rates, "learning_rates")))
+            object.__setattr__(self, "learning_rates", rates)
+            if self.rate_limits is not None:
+                limits = tuple(_rates(self.rate_limits, "rate_limits"))
+                object.__setattr__(self, "rate_limits", limits)
+                _check_search(sorted(rates), limits)
+            losses: Any = self.losses
+            if not isinstance(losses, (list, tuple)) or not {*map(type, losses)} <= {str}:
+                raise ValueError(f"losses must be a list of names, not {losses!r}")
+            object.__setattr__(self, "losses", tuple(dict.fromkeys(losses)))
+            for name, entry in (("learning_rate", "learning_rates"), ("loss", "losses")):
+                if getattr(self, entry) and name in self.training:
+                    raise ValueError(
+                        f"training: {name} {self.training[name]!r} would be ignored, for the grid"
+                        f" has {entry}; put it there"
+                    )
             checks.whole_number(self.trials, "trials")
             checks.whole_number(self.seed, "seed", least=0)
             if self.train_rows is not None:
                 checks.whole_number(self.train_rows, "train_rows")
-            object.__setattr__(self, "learning_rates", tuple(dict.fromkeys(rates)))
             check_names(self.datasets, NAMES, "datasets")
             for name in self.datasets:
                 self.for_data(name)
@@ -99,14 +116,21 @@ class Grid:
             raise GridError(f"the grid cannot be run: {error}") from None
 
     def __len__(self) -> int:
-        """How many runs."""
-        return len(list(self.each())) * len(self.learning_rates) * self.trials
+        """How many runs, those that a search may add left out."""
+        return len(list(self.settings())) * len(self.learning_rates) * self.trials
 
     def each(self) -> Iterator[dict[str, Any]]:
         """Every mechanism as its plain description, once."""
         every = itertools.starmap(_descriptions, self.mechanisms.items())
         once = {tuple(each.items()): each for each in itertools.chain.from_iterable(every)}
         yield from once.values()
+
+    def settings(self) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
+        """Every mechanism with every loss: without noise or bags all losses are the same."""
+        named = [{"loss": loss} for loss in self.losses] or [{}]
+        for description in self.each():
+            for loss in named[:1] if description["kind"] == CLEAN else named:
+                yield description, loss
 
     def for_data(self, name: str) -> Grid:
         """The grid as it is for one data set."""
@@ -189,6 +213,49 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise ValueError(f"{name} must be a mapping of names to values, not {value!r}")
     return value
+
+
+def next_rate(losses: Mapping[float, float], limits: tuple[float, float]) -> float | None:
+    """The learning rate to try next, or None where the search ends.
+
+    `losses` are mean validation losses by rate. Where the best is the smallest or the largest rate,
+    the next lies as far beyond it, in logarithms, as its neighbour on the other side; rounded to
+    three digits, so that it has one name. The search ends with a best rate between two others, or
+    at the `limits`.
+
+    >>> next_rate({0.001: 0.66, 0.004: 0.65}, limits=(1e-5, 0.1))
+    0.016
+    >>> next_rate({0.001: 0.66, 0.004: 0.65, 0.016: 0.69}, limits=(1e-5, 0.1)) is None
+    True
+    """
+    rates = sorted(losses)
+    best = min(rates, key=losses.__getitem__)
+    ends = {rates[0]: rates[1], rates[-1]: rates[-2]}
+    if best not in ends:
+        return None
+    rate = float(f"{best**2 / ends[best]:.3g}")
+    return rate if limits[0] <= rate <= limits[1] else None
+
+
+def _check_search(rates: list[float], limits: tuple[float, ...]) -> None:
+    """Raise an error where `rates` are no grid to search on from, within `limits`."""
+    if len(limits) != 2 or not limits[0] <= rates[0] <= rates[-1] <= limits[1]:
+        raise ValueError(
+            "rate_limits must be the least and the largest rate of the search, with all"
+            f" learning_rates between them, not {list(limits)}"
+        )
+    if len(rates) < 2 or min(b / a for a, b in itertools.pairwise(rates)) < LEAST_STEP:
+        raise ValueError(
+            f"a search between rate_limits begins with learning_rates of which each is at least"
+            f" {LEAST_STEP:g} times the one before, not {rates}"
+        )
+
+
+def _rates(values: Any, name: str) -> list[float]:
+    rates = [checks.real_number(rate, name, 0, 100) for rate in _numbers(values, name)]
+    if 0 in rates:
+        raise ValueError(f"{name}: a learning rate must be above 0, not {values!r}")
+    return rates
 
 
 def _numbers(values: Any, name: str) -> list[Any]:

@@ -7,12 +7,13 @@ the data but not the store.
 from __future__ import annotations
 
 import itertools
+import math
 import platform
 import random
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import asdict, dataclass
 from functools import lru_cache, partial
@@ -26,6 +27,7 @@ from labelaudit import datasets
 from labelaudit.checks import Floats
 from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset
+from labelaudit.files import canonical
 from labelaudit.learning.sweep import grid as grids
 from labelaudit.learning.sweep.engines import Engine, deaths
 from labelaudit.learning.sweep.grid import Grid, GridError
@@ -81,34 +83,32 @@ def load(name: str, grid: Grid) -> Dataset:
 def configurations(grid: Grid, data: Dataset) -> Iterator[Configuration]:
     """Every run as plain JSON values: mechanism, all settings of the training, trial and seed.
 
-    A batch holds at least one bag, whatever the grid says.
+    A batch holds at least one bag, whatever the grid says. What a search adds is in a `plan`.
     """
-    rates = [settings_of(grid, data, learning_rate=rate) for rate in grid.learning_rates]
-    for mechanism in grid.each():
+    for mechanism, loss in grid.settings():
         bag_size = mechanism.get("bag_size", 1)
-        _check_bags(bag_size, len(data.train), rates[0])
-        for settings, trial in itertools.product(rates, range(grid.trials)):
-            yield {
-                "task": "train",
-                "dataset": data.name,
-                "mechanism": mechanism,
-                # The published run has bags of 512 in a grid of batches of 256.
-                "settings": {**settings, "batch_size": max(settings["batch_size"], bag_size)},
-                "trial": trial,
-                "seed": grid.seed + trial,
-            }
+        for rate in grid.learning_rates:
+            settings = settings_of(grid, data, learning_rate=rate, **loss)
+            _check_bags(bag_size, len(data.train), settings)
+            settings["batch_size"] = max(settings["batch_size"], bag_size)
+            for trial in range(grid.trials):
+                yield {
+                    "task": "train",
+                    "dataset": data.name,
+                    "mechanism": mechanism,
+                    "settings": settings,
+                    "trial": trial,
+                    "seed": grid.seed + trial,
+                }
 
 
-def plan(
-    grid: Grid,
-    data: Dataset,
-    store: Store,
-    shard: tuple[int, int] = (1, 1),
-    configurations: Callable[[Grid, Dataset], Iterator[Configuration]] = configurations,
-) -> Schedule:
+def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1)) -> Schedule:
     """Compare a grid with the store, and change nothing in it. Damaged results are planned again.
 
-    `shard` (i, n) is the i-th of n parts, equal in size whatever has been done already.
+    A search plans a further learning rate for each setting whose runs so far are all done, so a
+    plan grows with the results: `complete` plans again until nothing is to do. `shard` (i, n) is
+    the i-th of n parts, equal in size whatever has been done already. A search looks at all runs
+    of a setting, so there the parts are equal in settings.
 
     >>> from labelaudit.learning.sweep.grid import Grid
     >>> from labelaudit.learning.sweep.store import Store
@@ -120,15 +120,62 @@ def plan(
     own = grid.for_data(data.name)
     part, parts = shard
     keyed = {key(run, data.fingerprint): run for run in configurations(own, data)}
-    runs = {name: keyed[name] for name in sorted(keyed)[part - 1 :: parts]}
+    units = {name: _setting(run) if own.rate_limits else name for name, run in keyed.items()}
+    chosen = set(sorted(set(units.values()))[part - 1 :: parts])
+    runs = [keyed[name] for name in sorted(keyed) if units[name] in chosen]
+    schedule = compare(runs, own, data, store)
+    while own.rate_limits is not None:
+        further = list(_further(schedule, own.rate_limits))
+        if not further:
+            break
+        schedule = compare([*schedule.runs.values(), *further], own, data, store)
+    return schedule
+
+
+def compare(runs: Iterable[Configuration], grid: Grid, data: Dataset, store: Store) -> Schedule:
+    """Which of the runs have a result in the store."""
+    keyed = {key(run, data.fingerprint): run for run in runs}
     done, damaged = {}, []
-    for name in runs:
+    for name in keyed:
         try:
             if (record := store.read(name)) is not None:
                 done[name] = record
         except Damaged:
             damaged.append(store.path(name))
-    return Schedule(data, own.train_rows, runs, done, tuple(damaged))
+    return Schedule(data, grid.train_rows, keyed, done, tuple(damaged))
+
+
+def _setting(run: Configuration) -> str:
+    """What a search looks at as one: all runs of a mechanism with a loss."""
+    return canonical([run["mechanism"], run["settings"]["loss"]])
+
+
+def _further(schedule: Schedule, limits: tuple[float, float]) -> Iterator[Configuration]:
+    """The next learning rate of each setting that is done and whose best rate is at an end.
+
+    The best has the least mean loss on *released* validation labels; a run without one, such as
+    one that diverged at once, counts as infinitely bad.
+    """
+    settings: dict[str, dict[float, list[str]]] = {}
+    for name, run in schedule.runs.items():
+        rates = settings.setdefault(_setting(run), {})
+        rates.setdefault(run["settings"]["learning_rate"], []).append(name)
+    for rates in settings.values():
+        if all(name in schedule.done for names in rates.values() for name in names):
+            losses = {
+                rate: sum(validation_loss(schedule.done[name].result) for name in names)
+                for rate, names in rates.items()
+            }
+            if (rate := grids.next_rate(losses, limits)) is not None:
+                for name in next(iter(rates.values())):
+                    run = schedule.runs[name]
+                    yield {**run, "settings": {**run["settings"], "learning_rate": rate}}
+
+
+def validation_loss(result: Mapping[str, Any]) -> float:
+    """The loss on released validation labels, infinite where there is none."""
+    loss = result.get("validation_loss")
+    return math.inf if loss is None or math.isnan(loss) else loss
 
 
 def _check_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) -> None:
@@ -190,6 +237,15 @@ def train_once(
     return result
 
 
+def complete(
+    grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1), **options: Any
+) -> list[Record]:
+    """Plan and run until nothing is to do; the options are those of `run`."""
+    while (schedule := plan(grid, data, store, shard)).to_do:
+        run(schedule, store, **options)
+    return list(schedule.done.values())
+
+
 def run(
     schedule: Schedule,
     store: Store,
@@ -205,8 +261,9 @@ def run(
     `work` takes the data set, which each worker loads, and a configuration; or, in place of the
     data set, the array `values`, which is sent to the workers.
 
-    The order is random. So the time left is estimated from runs like those to come, half a grid
-    already shows all of it, and two sweeps on one store seldom do the same run at once. With a
+    The first trial of every run comes first, and within a trial the order is random. So the time
+    left is estimated from runs like those to come, a third of a grid already shows all of it, and
+    two sweeps on one store seldom do the same run at once. With a
     folder of `checkpoints`, which all workers see, a training cut short continues where it was.
 
     >>> import tempfile
@@ -228,6 +285,7 @@ def run(
         store.set_aside(path.stem)
     order, data = schedule.to_do, schedule.data
     random.shuffle(order)
+    order.sort(key=lambda name: schedule.runs[name].get("trial", 0))
     source: Any = (data.name, schedule.train_rows, data.fingerprint)
     if values is not None:
         source = engine.send(values)
