@@ -18,7 +18,13 @@ from typing import TYPE_CHECKING
 
 from labelaudit import poisson_binomial, priors
 from labelaudit.advantage import additive_advantage, label_advantage, multiplicative_advantage
-from labelaudit.attack import bayes_guess, likelihood_ratios, posterior, posterior_and_shift
+from labelaudit.attack import (
+    bayes_guess,
+    likelihood_ratios,
+    log_evidence,
+    posterior,
+    posterior_and_shift,
+)
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.estimates import (
     Estimate,
@@ -60,6 +66,7 @@ __all__ = [
     "high_probability_advantage",
     "label_advantage",
     "likelihood_ratios",
+    "log_evidence",
     "multiclass",
     "multiplicative_advantage",
     "multiplicative_cdf",

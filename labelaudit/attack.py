@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from labelaudit import checks
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism, NoisyCount
-from labelaudit.poisson_binomial import leave_one_out
+from labelaudit.poisson_binomial import leave_one_out, pmf
 
 # Entries of a table of bags x members x counts that is in memory at a time.
 TABLE_ENTRIES = 4_000_000
@@ -75,6 +75,42 @@ def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> ND
     return (posterior(eta, mechanism, releases) >= 0.5).astype(np.int64)
 
 
+def log_evidence(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
+    """Log P(release | x) of each bag, (n_bags,); -inf where the priors rule the release out.
+
+    Of a continuous release it is the density. Of a mechanism of your own it is the sum of its
+    likelihood over counts: if that lacks a factor per bag, so does the sum. Its gradient in the
+    log-odds of eta_i is the posterior minus the prior.
+
+    >>> from labelaudit import GeometricProportions
+    >>> mechanism = GeometricProportions(2, math.log(3))
+    >>> np.exp(log_evidence([[0.2, 0.5]] * 3, mechanism, [0.0, 0.5, 1.0])).round(4).tolist()
+    [0.4333, 0.3333, 0.2333]
+    """
+    priors = checks.priors(eta, checks.bag_size(mechanism))
+    values = checks.releases(releases, getattr(mechanism, "release_shape", ()))
+    checks.one_release_each(priors, values)
+    logs = complete_logs(mechanism, values)
+    with np.errstate(divide="ignore"):
+        results = np.logaddexp.reduce(np.log(pmf(priors)) + logs, axis=1)
+        # A count of probability below 1e-300 may be the only one that explains the release.
+        faint = np.flatnonzero(results < math.log(FAINT_PROBABILITY) + logs.max(axis=1))
+        if faint.size:
+            forward = _forward_logs(priors[faint])[-1]
+            results[faint] = np.logaddexp.reduce(forward + logs[faint], axis=1)
+    return results
+
+
+def complete_logs(mechanism: Mechanism, releases: Floats) -> Floats:
+    """Log P(release | count) with its scale, where the mechanism knows it."""
+    return _checked_logs(mechanism, releases) + mechanism.log_scale(releases)[:, None]
+
+
+def is_compiled(mechanism: Mechanism) -> TypeGuard[NoisyCount]:
+    """Whether the kernels attack this mechanism; others are attacked as any channel."""
+    return isinstance(mechanism, NoisyCount) and not FAINT_NOISE < mechanism.epsilon < math.inf
+
+
 def attack(
     eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike, *forms: Form
 ) -> tuple[Floats, ...]:
@@ -86,7 +122,7 @@ def attack(
         unmoved = {"posterior": priors, "ratio": np.ones_like(priors), "shift": 0 * priors}
         results = np.stack([unmoved[form] for form in forms])
         results[:, np.isneginf(_checked_logs(mechanism, values)).all(axis=1)] = np.nan
-    elif isinstance(mechanism, NoisyCount) and not FAINT_NOISE < mechanism.epsilon < math.inf:
+    elif is_compiled(mechanism):
         results = _noisy_count(priors, mechanism, values, forms)
     else:
         results = _any_channel(priors, mechanism, values, forms)
@@ -206,17 +242,26 @@ def _checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:
     return logs
 
 
-def _in_logs(eta: Floats, logs: Floats) -> Floats:
-    """Log likelihood ratios by a forward-backward pass in logarithms; NaN where impossible."""
+def _forward_logs(eta: Floats) -> Floats:
+    """Log P(count of the first j members = s): (k + 1, n_bags, k + 1)."""
     n_bags, k = eta.shape
+    forward = np.full((k + 1, n_bags, k + 1), -np.inf)
+    forward[0, :, 0] = 0
     with np.errstate(all="ignore"):
         one_log, zero_log = np.log(eta)[:, :, None], np.log1p(-eta)[:, :, None]
-        forward = np.full((k + 1, n_bags, k + 1), -np.inf)
-        forward[0, :, 0] = 0
         for j in range(k):
             forward[j + 1] = forward[j] + zero_log[:, j]
             step = forward[j, :, :-1] + one_log[:, j]
             forward[j + 1, :, 1:] = np.logaddexp(forward[j + 1, :, 1:], step)
+    return forward
+
+
+def _in_logs(eta: Floats, logs: Floats) -> Floats:
+    """Log likelihood ratios by a forward-backward pass in logarithms; NaN where impossible."""
+    k = eta.shape[1]
+    forward = _forward_logs(eta)
+    with np.errstate(all="ignore"):
+        one_log, zero_log = np.log(eta)[:, :, None], np.log1p(-eta)[:, :, None]
         possible = np.logaddexp.reduce(forward[k] + logs, axis=1) > -np.inf
         shifts = np.zeros_like(eta)
         ahead = logs.copy()

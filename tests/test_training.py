@@ -342,7 +342,10 @@ def test_progress_is_shown_and_says_what_is_dropped(capsys):
         ({"learning_rate": -1e-3}, "not -0.001"),
         ({"clamp": 0}, "clamp must be positive"),
         ({"model": "big"}, "model must be one of higgs, kdd12, small, linear, not 'big'"),
-        ({"loss": "hinge"}, "loss must be one of cross_entropy, squared, easy_llp, not 'hinge'"),
+        (
+            {"loss": "hinge"},
+            "loss must be one of cross_entropy, squared, easy_llp, likel.*, not 'hinge'",
+        ),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, not 0"),
         ({"epochs": 0}, "epochs must be a whole number"),
         ({"patience": 0}, "patience must be a whole number"),

@@ -14,60 +14,12 @@ from numba import prange
 from labelaudit.kernels import compiled
 from labelaudit.kernels.bag import read_bag
 from labelaudit.kernels.count import N_CHUNKS, NEGLIGIBLE, TINY, count_pmf, noisy_pmf
+from labelaudit.kernels.tilt import log_product, tilt_members
 
 # Bags this small are never worth trimming, and their vectors are too short to be worth setting up.
 SMALL = 32
 # Beyond this exp(-epsilon) competes with NEGLIGIBLE.
 LARGE_EPSILON = 32.0
-
-
-@compiled()
-def _sigmoid(t):
-    return 1.0 / (1.0 + math.exp(-t))
-
-
-@compiled()
-def _centre(log_odds, n, x, limit):
-    """The tilt in [-limit, limit] at which the mean count comes closest to x (guarded Newton)."""
-    low = -limit
-    high = limit
-    tilt = 0.0
-    for _ in range(200):
-        mean = 0.0
-        variance = 0.0
-        for j in range(n):
-            p = _sigmoid(log_odds[j] + tilt)
-            mean += p
-            variance += p * _sigmoid(-log_odds[j] - tilt)
-        if abs(mean - x) <= 1e-9 + 0.5 * math.sqrt(variance) or high - low < 1e-9:
-            break
-        if mean < x:
-            low = tilt
-        else:
-            high = tilt
-        tilt += min(max((x - mean) / variance, -16.0), 16.0)
-        if not low < tilt < high:
-            tilt = 0.5 * (low + high)
-    return tilt
-
-
-@compiled()
-def _tilt_members(x, epsilon, n, p, c, odds):
-    """Tilt the priors so that the count x is typical of them; returns the tilt.
-
-    Multiplying every member's odds by one factor changes the distribution of the count by a power
-    of that factor, and leaves the posterior given the count as it was. With noise the tilt may not
-    exceed epsilon: beyond it the noise, not the count, explains the release.
-    """
-    for j in range(n):
-        odds[j] = math.log(p[j]) - math.log(c[j])
-    tilt = _centre(odds, n, x, epsilon)
-    for j in range(n):
-        tilted = min(max(odds[j] + tilt, -700.0), 700.0)
-        p[j] = _sigmoid(tilted)
-        c[j] = _sigmoid(-tilted)
-        odds[j] = math.exp(tilted)
-    return tilt
 
 
 @compiled()
@@ -95,18 +47,28 @@ def _sweep(odds, n, steps, n_steps, start, state):
 
 
 @compiled()
-def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one):
-    """P(y_i = 0 | x) and P(y_i = 1 | x) of the n members that are not known, for 0 < x < n."""
+def bag_posteriors(x, epsilon, q, n, mean, variance, work, where):
+    """P(y_i = 0 | x) and P(y_i = 1 | x) of the n members that are not known, in rows 9 and 10.
+
+    Returns the logarithm of the probability of x, noise without its scale.
+    """
+    p_zero, p_one = work[9], work[10]
     p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
     noisy, steps, rows, pmf = work[5], work[6], work[7:9], work[7]
+    if x <= 0 or x >= n:
+        for i in range(n):
+            up = q * odds[i] if x <= 0 else odds[i] / q
+            p_one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
+            p_zero[i] = 1.0 / (1.0 + up)
+        return log_product(c, p, n, q) if x <= 0 else log_product(p, c, n, q)
     t = math.floor(x)
-    tilt = 0.0
+    tilt = scale = 0.0
     trim = n > SMALL and not LARGE_EPSILON < epsilon < math.inf
     lo, hi = 1, 0
     if not trim:
         pmf, lo, hi = count_pmf(p, c, n, TINY, rows)
     if (trim or hi - lo < n) and abs(x - mean) > 2.5 * math.sqrt(variance):
-        tilt = _tilt_members(x, epsilon, n, p, c, odds)
+        tilt, scale = tilt_members(x, epsilon, n, p, c, odds)
         lo, hi = 1, 0
     if hi < lo:
         pmf, lo, hi = count_pmf(p, c, n, NEGLIGIBLE if trim else TINY, rows)
@@ -119,7 +81,9 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one
         for i in range(n):
             p_one[i] = odds[i] * start / (1.0 + odds[i] * start)
             p_zero[i] = 1.0 / (1.0 + odds[i] * start)
-        return
+        if x <= lo:
+            return scale + log_product(c, p, n, right) - x * math.log(right)
+        return scale + log_product(p, c, n, left) - (n - x) * math.log(left)
     noisy_pmf(pmf, lo, hi, x - t, left, right, noisy)
     for j in range(lo, t + 1):
         steps[j - lo] = noisy[j] / noisy[j + 1]
@@ -148,6 +112,7 @@ def _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one
     for j in range(picked):
         p_zero[where[j]] = state[j]
         p_one[where[j]] = 1.0 - state[j]
+    return scale + math.log(noisy[t + 1])
 
 
 @compiled()
@@ -167,7 +132,6 @@ def _write(eta, n, p_zero, p_one, as_ratio, member, out):
 @compiled()
 def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, where, out):
     """Fill `out` for one bag, whatever its priors and its release."""
-    p_zero, p_one = work[9], work[10]
     n, ones, mean, variance = read_bag(eta, work[0], work[1], work[2], member)
     if n < eta.size:
         for j in range(eta.size):
@@ -176,49 +140,45 @@ def _attack_bag(eta, position, epsilon, q, as_ratio, work, member, where, out):
     if math.isinf(epsilon) and not 0 <= x <= n:
         out[:] = math.nan
         return
-    if x <= 0 or x >= n:
-        for i in range(n):
-            up = q * work[2, i] if x <= 0 else work[2, i] / q
-            p_one[i] = 1.0 if math.isinf(up) else up / (1.0 + up)
-            p_zero[i] = 1.0 / (1.0 + up)
-    else:
-        _bag_posteriors(x, epsilon, q, n, mean, variance, work, where, p_zero, p_one)
-    _write(eta, n, p_zero, p_one, as_ratio, member, out)
+    bag_posteriors(x, epsilon, q, n, mean, variance, work, where)
+    _write(eta, n, work[9], work[10], as_ratio, member, out)
 
 
 @compiled()
-def _attack_end(eta, low, q, as_ratio, out):
+def _attack_end(p, c, low, q, as_ratio, out):
     """A release at or beyond an end says the same of every label: exp(-epsilon), or its inverse."""
-    for i in range(eta.size):
-        prior = eta[i]
-        if prior <= 0.0 or prior >= 1.0:
-            return False
-        odds = prior / (1.0 - prior)
+    evidence = 1.0
+    for i in range(p.size):
+        if p[i] <= 0.0 or c[i] <= 0.0:
+            return 0.0
+        odds = p[i] / c[i]
+        evidence *= c[i] + p[i] * q if low else p[i] + c[i] * q
         if as_ratio:
             out[i] = q if low else 1.0 / q
         else:
             out[i] = odds * q / (1.0 + odds * q) if low else odds / (odds + q)
-    return True
+    return evidence
 
 
 @compiled()
-def _noisy_steps(eta, x, t, q, steps, noisy):
+def _noisy_steps(p, c, x, t, q, steps, noisy):
     """Ratios of neighbouring probabilities of the noisy count: up to t upwards, above it downwards.
 
-    False where a label is known or a probability leaves the range of a float: either puts an end
-    of the distribution out of reach.
+    Returns the probability of x, or 0 where a label is known or a probability leaves the range of
+    a float: either puts an end of the distribution out of reach.
     """
-    k = eta.size
+    k = p.size
     pmf = steps
     pmf[0] = 1.0
     for j in range(k):
-        prior = eta[j]
-        pmf[j + 1] = pmf[j] * prior
+        one = p[j]
+        zero = c[j]
+        pmf[j + 1] = pmf[j] * one
         for s in range(j, 0, -1):
-            pmf[s] = pmf[s] * (1.0 - prior) + pmf[s - 1] * prior
-        pmf[0] *= 1.0 - prior
+            pmf[s] = pmf[s] * zero + pmf[s - 1] * one
+        pmf[0] *= zero
     if not (pmf[0] > TINY and pmf[k] > TINY):
-        return False
+        return 0.0
     if q == 0.0:
         noisy[0] = 0.0
         for s in range(k + 1):
@@ -229,21 +189,24 @@ def _noisy_steps(eta, x, t, q, steps, noisy):
         steps[j] = noisy[j] / noisy[j + 1]
     for j in range(t + 1, k + 1):
         steps[j] = noisy[j + 1] / noisy[j]
-    return True
+    return noisy[t + 1]
 
 
 @compiled()
-def _attack_small_bag(eta, x, q, as_ratio, steps, noisy, out):
-    """The recursion of `bag` member by member; False if the bag needs the general way."""
-    k = eta.size
+def attack_small_bag(p, c, x, q, as_ratio, steps, noisy, out):
+    """The recursion of `bag` member by member, for priors p and c = 1 - p.
+
+    Returns the probability of x, noise without its scale, or 0 if the bag needs the general way.
+    """
+    k = p.size
     if not 0.0 < x < k:
-        return _attack_end(eta, x <= 0.0, q, as_ratio, out)
+        return _attack_end(p, c, x <= 0.0, q, as_ratio, out)
     t = math.floor(x)
-    if not _noisy_steps(eta, x, t, q, steps, noisy):
-        return False
+    evidence = _noisy_steps(p, c, x, t, q, steps, noisy)
+    if evidence == 0.0:
+        return 0.0
     for i in range(k):
-        prior = eta[i]
-        odds = prior / (1.0 - prior)
+        odds = p[i] / c[i]
         up = 1.0
         if odds * steps[t] <= 1.0:
             up = odds * q / (1.0 + odds * q)
@@ -252,12 +215,12 @@ def _attack_small_bag(eta, x, q, as_ratio, steps, noisy, out):
         if up <= 0.9:
             out[i] = up / ((1.0 - up) * odds) if as_ratio else up
         else:
-            odds = (1.0 - prior) / prior
+            odds = c[i] / p[i]
             down = odds * q / (1.0 + odds * q)
             for j in range(k, t, -1):
                 down = odds * steps[j] * (1.0 - down)
             out[i] = (1.0 - down) * odds / down if as_ratio else 1.0 - down
-    return True
+    return evidence
 
 
 @compiled(parallel=True)
@@ -275,15 +238,15 @@ def attack(eta, positions, epsilon, as_ratio):
         start = chunk * n_bags // n_chunks
         stop = (chunk + 1) * n_bags // n_chunks
         work = np.empty((11, k + 9))
-        pmf, noisy = work[0], work[1]
+        c = work[2, :k]
         member = np.empty(k, np.int64)
         where = np.empty(k + 1, np.int64)
         for bag in range(start, stop):
-            done = k <= SMALL and _attack_small_bag(
-                eta[bag], positions[bag], q, as_ratio, pmf, noisy, out[bag]
-            )
-            if not done:
-                _attack_bag(
-                    eta[bag], positions[bag], epsilon, q, as_ratio, work, member, where, out[bag]
-                )
+            p, x = eta[bag], positions[bag]
+            if k <= SMALL:
+                for j in range(k):
+                    c[j] = 1.0 - p[j]
+                if attack_small_bag(p, c, x, q, as_ratio, work[0], work[1], out[bag]) > 0.0:
+                    continue
+            _attack_bag(p, x, epsilon, q, as_ratio, work, member, where, out[bag])
     return out

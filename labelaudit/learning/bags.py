@@ -1,9 +1,10 @@
-"""Training data as a mechanism releases them: random bags and their debiased proportions."""
+"""Training data as a mechanism releases them: random bags, and what a loss learns from."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from labelaudit import checks
+from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism
 from labelaudit.partitions import partition
 
@@ -109,11 +111,12 @@ def draw(
     device: torch.device,
     bags_rng: np.random.Generator,
     noise_rng: np.random.Generator,
+    encode: Callable[[Floats], Tensor],
 ) -> tuple[Bags, Bags | None]:
     """Bags for training and for validation, drawn at random, with the targets to learn from.
 
     Examples left over from whole bags are dropped. The mechanism releases both parts; without a
-    mechanism, a bag is an example and its target the label.
+    mechanism, a bag is an example and its release the label. `encode` turns releases into targets.
     """
     bag_size = 1 if mechanism is None else mechanism.bag_size
     n_bags = len(data) // bag_size
@@ -126,16 +129,21 @@ def draw(
     members = partition(len(data), bag_size, bags_rng)
     labels = data.labels[members]
     if mechanism is None:
-        proportions = labels[:, 0].astype(np.float64)
+        targets = encode(labels[:, 0].astype(np.float64))
     else:
-        proportions = mechanism.debias(mechanism.release(labels, noise_rng))
-    targets = torch.from_numpy(proportions.astype(np.float32))
+        targets = encode(mechanism.release(labels, noise_rng))
 
     def part(chosen: slice) -> Bags:
         return Bags(data.features, members[chosen], targets[chosen], device)
 
     training = part(slice(held_out, None))
     return training, part(slice(held_out)) if held_out else None
+
+
+def debiased(releases: Floats, mechanism: Mechanism | None) -> Tensor:
+    """Unbiased estimates of the bags' proportions: the targets of every loss but the likelihood."""
+    proportions = releases if mechanism is None else mechanism.debias(releases)
+    return torch.from_numpy(proportions.astype(np.float32))
 
 
 def _fits(size: int, device: torch.device) -> bool:

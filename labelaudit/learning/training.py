@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from labelaudit.learning import bags, losses
 from labelaudit.learning.adam import Adam
 from labelaudit.learning.bags import Bags, Examples
 from labelaudit.learning.calibration import auc, log_loss
+from labelaudit.learning.likelihood import Likelihood
 from labelaudit.learning.models import KDD12_BUCKETS, MODELS, Network, Shape, Standardise, build
 from labelaudit.mechanisms import Mechanism
 
@@ -40,6 +42,7 @@ LOSSES: dict[str, Any] = {
     "cross_entropy": losses.matching_cross_entropy,
     "squared": losses.matching_squared,
     "easy_llp": losses.easy_llp,
+    "likelihood": Likelihood,
 }
 # Every stored result was made with these numbers: a purpose may be added, no number changed.
 STREAMS = {
@@ -73,8 +76,15 @@ class TrainingSettings:
     model: str = "small"
     """One of `models.MODELS`: "higgs" and "kdd12" are the paper's, "small" and "linear" ours."""
     loss: str = "cross_entropy"
-    """How a bag's predictions are compared with its proportion: "cross_entropy" and "squared" match
-    the mean prediction, "easy_llp" turns the proportion into a label for each member."""
+    """How a bag's predictions are compared with what was released:
+
+    - "likelihood": -log P(release). Use it unless you compare with the paper; the only one for a
+      mechanism that cannot be debiased.
+    - "cross_entropy": the mean prediction is matched to the debiased proportion: the paper's loss.
+    - "squared": the same with the squared error, whose gradients stay bounded.
+    - "easy_llp": each member has a label made of the proportion. Unbiased for any model, but its
+      variance grows with the bag: use it for small bags without noise.
+    """
     learning_rate: float = 1e-3
     """Adam's step; the paper searches eight from 1e-6 to 1e-2."""
     batch_size: int = 1024
@@ -318,11 +328,15 @@ class Run:
             raise ValueError(f"the test split has {actual} features, the training split {fields}")
         self.model = _model(settings, data, seed).to(self.device)
         self.optimiser = Adam(self.model, settings.learning_rate)
+        self.loss: losses.Loss = LOSSES[settings.loss]
+        encode: Callable[[Floats], Tensor] = partial(bags.debiased, mechanism=mechanism)
+        if settings.loss == "likelihood":
+            self.loss = likelihood = Likelihood(mechanism, self.device)
+            encode = likelihood.targets
         rngs = stream(seed, "bags"), stream(seed, "noise")
         self.training, self.validation = bags.draw(
-            data, mechanism, settings.validation, self.device, *rngs
+            data, mechanism, settings.validation, self.device, *rngs, encode
         )
-        self.loss: losses.Loss = LOSSES[settings.loss]
         if settings.loss == "easy_llp":
             prior = self.training.targets.double().mean().item()
             self.loss = partial(losses.easy_llp, prior=prior)

@@ -57,6 +57,10 @@ class Mechanism:
         with np.errstate(divide="ignore"):
             return np.log(self.likelihood(releases))
 
+    def log_scale(self, releases: ArrayLike) -> Floats:
+        """What `log_likelihood` lacks, for each bag: 0 where it is complete or nobody knows."""
+        return np.zeros(len(np.asarray(releases)))
+
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Releases (n_bags,) for labels (n_bags, bag_size), as proportions of the bag."""
         raise TypeError(f"{self!r} does not say how to release: define its release method")

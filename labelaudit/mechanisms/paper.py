@@ -46,6 +46,19 @@ class NoisyCount(Mechanism):
         with np.errstate(over="ignore"):
             return -self.epsilon * distance
 
+    def log_scale(self, releases: ArrayLike) -> Floats:
+        """Log (1 - q) / (1 + q), where q = exp(-epsilon); -log (1 + q) at the two ends.
+
+        >>> mechanism = GeometricProportions(bag_size=2, epsilon=math.log(3))
+        >>> np.exp(mechanism.log_scale([0.0, 0.5, 1.0])).round(3).tolist()
+        [0.75, 0.5, 0.75]
+        """
+        positions = self.positions(releases)
+        inside = (positions > 0) & (positions < self.bag_size)
+        with np.errstate(divide="ignore"):
+            gap = np.log(-np.expm1(-self.epsilon))
+        return np.where(inside, gap, 0.0) - math.log1p(math.exp(-self.epsilon))
+
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Noisy proportions: the inverse CDF at one uniform draw for each bag."""
         counts = self._counts(labels)
@@ -156,6 +169,15 @@ class LaplaceProportions(NoisyCount):
             return super().positions(releases)
         with np.errstate(over="ignore"):
             return checks.releases(releases) * self.bag_size
+
+    def log_scale(self, releases: ArrayLike) -> Floats:
+        """Log (k epsilon / 2), of a density; beyond an end less epsilon for each count beyond."""
+        positions = self.positions(releases)
+        if not self.continuous:
+            return np.zeros(len(positions))
+        beyond = np.abs(positions - np.clip(positions, 0, self.bag_size))
+        with np.errstate(divide="ignore"):
+            return np.log(self.bag_size * self.epsilon / 2) - self.epsilon * beyond
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Noisy proportions."""
