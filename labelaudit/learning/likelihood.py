@@ -33,10 +33,10 @@ class Likelihood:
 
     >>> loss = Likelihood(LabelProportions(2))
     >>> logits = torch.zeros(4, requires_grad=True)
-    >>> value = loss(logits, loss.targets(np.array([0.5, 1.0])))
+    >>> value = loss(logits, loss.targets(np.array([0.0, 1.0])))
     >>> value.backward()
-    >>> round(value.item(), 4), logits.grad.tolist()  # (log 2 + log 4) / 2
-    (1.0397, [0.0, 0.0, -0.25, -0.25])
+    >>> round(value.item(), 4), logits.grad.tolist()  # log 4
+    (1.3863, [0.25, 0.25, -0.25, -0.25])
     """
 
     def __init__(self, mechanism: Mechanism | None, device: str | torch.device = "cpu") -> None:
