@@ -28,10 +28,10 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow book chapter lint format bench figure data-higgs data-kdd12 serve clean distclean lock check-lock
+.PHONY: help test test-slow book chapter lint format bench figure data-higgs data-kdd12 data-diabetes serve clean distclean lock check-lock
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..." passes arguments to pytest)
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not slow" $(T)
@@ -70,6 +70,9 @@ data-higgs: $(STAMP)  ## prepare Higgs from SOURCE=FILE; without SOURCE, fetch i
 
 data-kdd12: $(STAMP)  ## prepare KDD12 from SOURCE=FILE; without SOURCE, fetch it first
 	@$(call prepare,kdd12)
+
+data-diabetes: $(STAMP)  ## prepare the diabetes survey from SOURCE=FILE; without SOURCE, fetch it first
+	@$(call prepare,diabetes)
 
 serve: $(STAMP)  ## show the built site at localhost:PORT (PORT=8000)
 	@[ -f _build/html/index.html ] || { echo 'no site yet: run make book first' >&2; exit 1; }

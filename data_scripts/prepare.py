@@ -21,7 +21,7 @@ from data_scripts.reading import HashedFile, Layout, progress_bar
 from labelaudit.command_line import Parser, exit_status
 from labelaudit.datasets import how_to_prepare, store
 from labelaudit.datasets.catalogue import CATALOGUE
-from labelaudit.datasets.dataset import TEST_ROWS, held_out
+from labelaudit.datasets.dataset import held_out
 from labelaudit.datasets.hashing import DESCRIPTION
 from labelaudit.datasets.store import DataError, NotPrepared, data_folder
 from labelaudit.files import file_digest
@@ -72,7 +72,7 @@ def prepare(
             "source_file": source.name,
             "source_bytes": source.stat().st_size,
             "source_sha256": written.sha256,
-            "split": _split(name, folder, written.rows, written.strata),
+            "split": _split(name, folder, written),
             **({"buckets": layout.buckets, "hash": DESCRIPTION} if layout.buckets else {}),
             **_thinning(name, layout, rate, click_rate),
         }
@@ -82,6 +82,7 @@ def prepare(
         f"prepared {written.rows:,} rows of {CATALOGUE[name].title} in {seconds:.1f} s,"
         f" {shown_rate(manifest)}, in {data_folder() / name}"
     )
+    say(_shown_split(name, manifest["split"]))
     return manifest
 
 
@@ -92,11 +93,12 @@ class Written(NamedTuple):
     positives: int
     sha256: str
     strata: NDArray[np.int32] | None
+    for_testing: NDArray[np.bool_] | None
 
 
 def _write(layout: Layout, source: Path, folder: Path) -> Written:
     """Read the source once, block by block, and write its arrays in the same order."""
-    count, positives, strata = 0, 0, []
+    count, positives, strata, for_testing = 0, 0, [], []
     with (
         progress_bar(source.name, source.stat().st_size) as bar,
         HashedFile(source, bar.update) as file,
@@ -114,6 +116,8 @@ def _write(layout: Layout, source: Path, folder: Path) -> Written:
                 positives += int(np.count_nonzero(rows.labels))
                 if rows.strata is not None:
                     strata.append(rows.strata)
+                if rows.for_testing is not None:
+                    for_testing.append(rows.for_testing)
         if count < LEAST_ROWS:
             raise DataError(f"{source} has {count} rows; at least {LEAST_ROWS} are needed")
         if positives in (0, count):
@@ -126,7 +130,8 @@ def _write(layout: Layout, source: Path, folder: Path) -> Written:
             array.flush()
             os.fsync(array.fileno())
         all_strata = np.concatenate(strata) if strata else None
-        return Written(count, positives, file.checksum(), all_strata)
+        all_for_testing = np.concatenate(for_testing) if for_testing else None
+        return Written(count, positives, file.checksum(), all_strata, all_for_testing)
 
 
 def shown_rate(manifest: dict[str, Any]) -> str:
@@ -200,17 +205,28 @@ def _thinning(
     return {"negatives_kept": kept, "population_positive_rate": population}
 
 
-def _split(name: str, folder: Path, rows: int, strata: NDArray[np.int32] | None) -> dict[str, Any]:
+def _split(name: str, folder: Path, written: Written) -> dict[str, Any]:
     """Bring the test rows to the front of the arrays.
 
-    In the complete file they are the first 10,000, as in the paper. In a part of it, whose order
-    may mean something, they are drawn by seed, in proportion from each stratum, and are swapped
-    with the rows at the front. `test_rows.npy` holds their indices in the source.
+    In the complete Higgs and KDD12 files they are the first 10,000, as in the paper. A table that
+    says which of its rows these are (`uci_row`) has no others for testing. In any other part of a
+    file, whose order may mean something, and in a set the paper does not use, they are drawn by
+    seed, in proportion from each stratum. They are swapped with the rows at the front;
+    `test_rows.npy` holds their indices in the source.
     """
-    if rows == CATALOGUE[name].rows:
-        return {"test_rows": TEST_ROWS, "by": "order"}
-    size = held_out(rows)
-    chosen = draw_test_rows(rows, size, strata)
+    source, rows = CATALOGUE[name], written.rows
+    if rows == source.rows and source.first_rows_for_testing:
+        return {"test_rows": source.test_rows, "by": "order"}
+    if written.for_testing is not None and written.for_testing.any():
+        chosen = np.flatnonzero(written.for_testing)
+        if len(chosen) == rows:
+            raise DataError(f"all {rows:,} rows are for testing (uci_row below 10,000)")
+        how: dict[str, Any] = {"test_rows": len(chosen), "by": "uci_row"}
+    else:
+        chosen = draw_test_rows(rows, held_out(rows, source.test_rows), written.strata)
+        by = "seed" if written.strata is None else "seed, in proportion from each source"
+        how = {"test_rows": len(chosen), "by": by, "seed": SPLIT_SEED}
+    size = len(chosen)
     from_behind = chosen[chosen >= size]
     to_behind = np.setdiff1d(np.arange(size), chosen, assume_unique=True)
     for array in ("features", "labels"):
@@ -218,8 +234,21 @@ def _split(name: str, folder: Path, rows: int, strata: NDArray[np.int32] | None)
     test_rows = np.arange(size)
     test_rows[to_behind] = from_behind
     np.save(folder / "test_rows.npy", test_rows)
-    by = "seed" if strata is None else "seed, in proportion from each source"
-    return {"test_rows": size, "by": by, "seed": SPLIT_SEED}
+    return how
+
+
+def _shown_split(name: str, split: dict[str, Any]) -> str:
+    """Which rows are for testing, and what a reader must know of the other rows."""
+    source, size = CATALOGUE[name], split["test_rows"]
+    if split["by"] in ("order", "uci_row"):
+        complete = "" if size == source.test_rows else f" of {source.test_rows:,}"
+        return (
+            f"test rows: the {size:,}{complete} that the paper tests on, none of them for training"
+        )
+    drawn = f"test rows: {size:,}, drawn by {split['by']}"
+    if source.first_rows_for_testing:
+        drawn += "; rows that the paper tests on may be among those for training"
+    return f"{drawn}; {source.note}" if source.note else drawn
 
 
 def draw_test_rows(

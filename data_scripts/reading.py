@@ -42,11 +42,15 @@ IntegerArray = NDArray[np.int32]
 
 
 class Rows(NamedTuple):
-    """Some rows of a source, checked, and the stratum of each where the source has strata."""
+    """Some rows of a source, checked.
+
+    Where the source says so, also the stratum of each row, or whether it is for testing.
+    """
 
     features: NDArray[Any]
     labels: NDArray[np.uint8]
     strata: NDArray[np.int32] | None = None
+    for_testing: NDArray[np.bool_] | None = None
 
 
 class HashedFile(io.FileIO):
@@ -170,10 +174,19 @@ def read_lines(
     fast_rows: Callable[[bytes], Rows | None],
     slow_row: Callable[[bytes], tuple[int, list[Any]]],
     dtype: type,
+    *,
+    header: bool = False,
 ) -> Iterator[Rows]:
-    """The rows of a text; `slow_row` reads the lines of a block that `fast_rows` gave up on."""
+    """The rows of a text; `slow_row` reads the lines of a block that `fast_rows` gave up on.
+
+    With `header` the first line is passed over.
+    """
     before = 0
     for block in _read_ahead(text_blocks(path, file)):
+        if header and before == 0:
+            before, block = 1, block.partition(b"\n")[2]
+            if not block:
+                continue
         rows = fast_rows(block)
         if rows is None:
             lines = block[:-1].split(b"\n")
@@ -232,8 +245,19 @@ def read_csv(
     return [column.to_numpy() for column in table.columns]
 
 
+def parquet_names(path: Path) -> tuple[str, ...]:
+    """The names of a table's columns."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        return tuple(parquet.read_schema(path).names)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise DataError(f"{path} is cut short or damaged: {error}") from None
+
+
 def parquet_batches(
-    path: Path, needed: tuple[str, ...], optional: str = ""
+    path: Path, needed: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> Iterator[tuple[int, Any]]:
     """Batches of the columns that are needed, each with the number of rows before it."""
     import pyarrow
@@ -244,7 +268,7 @@ def parquet_batches(
             present = table.schema_arrow.names
             if missing := [name for name in needed if name not in present]:
                 raise DataError(f"{path} has no column {missing[0]}; it needs {', '.join(needed)}")
-            columns = [name for name in (*needed, optional) if name in present]
+            columns = [name for name in (*needed, *optional) if name in present]
             start = 0
             for batch in table.iter_batches(PARQUET_ROWS, columns=columns):
                 batch.validate(full=True)

@@ -1,4 +1,4 @@
-"""The data sets of the book: Higgs, KDD12, their simulated stand-ins, Fair's survey, your table.
+"""The data sets of the book: Higgs, KDD12, diabetes, stand-ins, Fair's survey, your table.
 
 >>> data = load("higgs-like")
 >>> data.simulated, data.columns[:2]
@@ -39,8 +39,8 @@ def load(name: str, *, train_rows: int | None = None, seed: int = 0) -> Dataset:
     """A data set by name. Its arrays are read or simulated when they are first used.
 
     `train_rows` is the number of training rows to simulate (by default 60,000) or, for real data,
-    the largest number to use. `seed` is the seed of the simulation. `higgs` and `kdd12` raise
-    `NotPrepared` until they have been prepared.
+    the largest number to use. `seed` is the seed of the simulation. `higgs`, `kdd12` and
+    `diabetes` raise `NotPrepared` until they have been prepared.
 
     >>> fair = load("fair")
     >>> len(fair.train), len(fair.test), fair.simulated

@@ -8,6 +8,8 @@ from typing import Any
 
 import yaml
 
+from labelaudit.datasets.dataset import TEST_ROWS
+
 
 @dataclass(frozen=True)
 class RemoteFile:
@@ -32,6 +34,9 @@ class Source:
     layouts: str
     licence: str
     citation: str
+    test_rows: int = TEST_ROWS
+    first_rows_for_testing: bool = True  # as in the paper; otherwise they are drawn by seed
+    note: str = ""
 
 
 def _source(name: str, entry: dict[str, Any]) -> Source:
