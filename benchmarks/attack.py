@@ -19,8 +19,10 @@ from benchmarks.tools import in_turns, peak_bytes
 from labelaudit import (
     GeometricProportions,
     LabelProportions,
+    LaplaceProportions,
     additive_advantage,
     posterior,
+    worth,
 )
 from tests.reference import numpy_posterior
 
@@ -115,6 +117,22 @@ def _advantage_row(prior: str, mechanism: Any, name: str, least: int, aim: int) 
     return _row(f"advantage, {name}", k, prior, "naive", times, least, aim)
 
 
+def _worth_row(prior: str, mechanism: Any, name: str) -> dict:
+    """Time of the worth as a multiple of that of the additive advantage."""
+    eta, _ = _bags(prior, mechanism.bag_size, EXAMPLES)
+    works = {
+        "worth": lambda: worth(eta, mechanism),
+        "advantage": lambda: additive_advantage(eta, mechanism),
+    }
+    best = in_turns(works)
+    ratio = best["worth"] / best["advantage"]
+    print(
+        f"worth, {name:14} k={mechanism.bag_size:<4}{prior:11} {ratio:5.2f} times the additive "
+        f"advantage, most 1.5: {'met' if ratio <= 1.5 else 'MISSED'}"
+    )
+    return {"work": f"worth, {name}", "prior": prior, "ratio": ratio, "met": ratio <= 1.5}
+
+
 def _memory_row() -> dict:
     """Peak memory of 11 million posteriors at k = 512 beyond the input, in a process of its own."""
     script = "import benchmarks.attack as attack; print(attack.attack_bytes())"
@@ -152,5 +170,7 @@ def run() -> list[dict]:
             rows += _posterior_rows(prior, k)
         for k in (8, 64, 512):
             rows.append(_advantage_row(prior, GeometricProportions(k, 1.0), "geometric", 200, 1000))
+            rows.append(_worth_row(prior, GeometricProportions(k, 1.0), "geometric"))
+            rows.append(_worth_row(prior, LaplaceProportions(k, 1.0), "Laplace"))
         rows.append(_advantage_row(prior, LabelProportions(64), "LLP", 500, 2000))
     return [*rows, _memory_row()]

@@ -17,7 +17,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from labelaudit import poisson_binomial, priors
-from labelaudit.advantage import additive_advantage, label_advantage, multiplicative_advantage
+from labelaudit.advantage import (
+    additive_advantage,
+    label_advantage,
+    multiplicative_advantage,
+    worth,
+)
 from labelaudit.attack import (
     bayes_guess,
     likelihood_ratios,
@@ -30,6 +35,7 @@ from labelaudit.estimates import (
     Estimate,
     advantage_with_known_members,
     expected_advantage,
+    expected_worth,
     high_probability_advantage,
     realised_advantage,
     sampled_advantage,
@@ -63,6 +69,7 @@ __all__ = [
     "bayes_guess",
     "bounds",
     "expected_advantage",
+    "expected_worth",
     "high_probability_advantage",
     "label_advantage",
     "likelihood_ratios",
@@ -77,6 +84,7 @@ __all__ = [
     "priors",
     "realised_advantage",
     "sampled_advantage",
+    "worth",
 ]
 
 

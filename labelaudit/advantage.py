@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.attack import TABLE_ENTRIES, attack
+from labelaudit.attack import TABLE_ENTRIES, attack, within_range
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.poisson_binomial import leave_one_out
+
+# In the order of `kernels.advantage`.
+Measure = Literal["additive", "conditional", "worth"]
 
 
 def additive_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
@@ -26,7 +30,7 @@ def additive_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
     >>> float(additive_advantage([0.4], RandomizedResponse(0.8))[0]).__round__(6)
     0.089974
     """
-    return _gain(eta, mechanism, conditional=False)
+    return _gain(eta, mechanism, "additive")
 
 
 def label_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
@@ -39,27 +43,56 @@ def label_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
     >>> float(label_advantage([0.01], RandomizedResponse(1.0))[0]).__round__(6)
     0.462117
     """
-    return _gain(eta, mechanism, conditional=True)
+    return _gain(eta, mechanism, "conditional")
 
 
-def _gain(eta: ArrayLike, mechanism: Mechanism, conditional: bool) -> Floats:
+def worth(eta: ArrayLike, mechanism: Mechanism) -> Floats:
+    """The fraction of each label's variance that the release explains, exact over releases.
+
+    The variance of the posterior over eta (1 - eta): 1 for the label in clear, 0 for nothing. It is
+    also the Fisher information on the logit of eta_i that the release keeps, so what an attacker
+    learns about a person is what a learner can learn from them. A label whose prior is exactly 0
+    or 1 has no variance; its worth is 0. Closed forms for Laplace noise too.
+
+    >>> from labelaudit import LabelProportions
+    >>> worth([[0.5] * 4], LabelProportions(4)).round(12).tolist()
+    [[0.25, 0.25, 0.25, 0.25]]
+    """
+    return _gain(eta, mechanism, "worth")
+
+
+def _gain(eta: ArrayLike, mechanism: Mechanism, measure: Measure) -> Floats:
     priors = checks.priors(eta, checks.bag_size(mechanism))
     if mechanism.epsilon == 0:
         result = np.zeros_like(priors)
     elif isinstance(mechanism, NoisyCount):
-        from labelaudit.kernels.advantage import gains
+        from labelaudit.kernels.advantage import measures
 
-        result = gains(priors, mechanism.epsilon, mechanism.continuous, conditional)
+        index = get_args(Measure).index(measure)
+        result = measures(within_range(priors), mechanism.epsilon, mechanism.continuous, index)
     else:
         result = np.empty_like(priors)
         for part, if_one, if_zero in release_distributions(priors, mechanism):
-            p = priors[part, :, None]
-            first, second = (if_one, if_zero) if conditional else (p * if_one, (1 - p) * if_zero)
-            excess = np.maximum(first - second, 0).sum(axis=2)
-            result[part] = excess - (0 if conditional else np.maximum(2 * priors[part] - 1, 0))
-    # An advantage cannot leave this range; what is outside is rounding.
-    most = 1.0 if conditional else np.minimum(priors, 1 - priors)
+            result[part] = _channel_gain(priors[part], if_one, if_zero, measure)
+    # A measure cannot leave this range; what is outside is rounding.
+    most = np.minimum(priors, 1 - priors) if measure == "additive" else 1.0
+    known = (priors == 0) | (priors == 1)
+    result = np.where(known & (measure == "worth"), 0.0, result)
     return np.clip(result, 0, most).reshape(np.shape(eta))
+
+
+def _channel_gain(eta: Floats, if_one: Floats, if_zero: Floats, measure: Measure) -> Floats:
+    """A measure from the distributions of the release given either label."""
+    p = eta[:, :, None]
+    if measure == "conditional":
+        return np.maximum(if_one - if_zero, 0).sum(axis=2)
+    if measure == "additive":
+        excess = np.maximum(p * if_one - (1 - p) * if_zero, 0).sum(axis=2)
+        return excess - np.maximum(2 * eta - 1, 0)
+    total = p * if_one + (1 - p) * if_zero
+    # A ratio of at most 1 / (eta (1 - eta)) each: nothing overflows where a square would.
+    ratios = np.divide(if_one - if_zero, total, out=np.zeros_like(total), where=total > 0)
+    return (p * (1 - p) * (if_one - if_zero) * ratios).sum(axis=2)
 
 
 def release_distributions(

@@ -158,6 +158,13 @@ def _noisy_count(
     return results
 
 
+def within_range(eta: Floats) -> Floats:
+    """Priors for the kernels: those between 0 and 1e-250 become 1e-250."""
+    if not eta.size or eta.min() >= FAINT_PRIOR:
+        return eta
+    return np.where((eta > 0) & (eta < FAINT_PRIOR), FAINT_PRIOR, eta)
+
+
 def _any_channel(
     eta: Floats, mechanism: Mechanism, releases: Floats, forms: tuple[Form, ...]
 ) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from labelaudit import checks
 from labelaudit.advantage import release_distributions
-from labelaudit.attack import FAINT_PRIOR
+from labelaudit.attack import within_range
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism, NoisyCount
 
@@ -56,20 +56,13 @@ def _masses(eta: Floats, mechanism: Mechanism, points: Floats) -> Floats:
 
         start = np.searchsorted(points, 0.0)
         kind = mechanism.epsilon, mechanism.continuous
-        inside = shift_masses(_within_range(eta), *kind, points[start:])
+        inside = shift_masses(within_range(eta), *kind, points[start:])
         return np.concatenate([np.zeros(start), inside])
     masses = np.zeros(points.size + 1)
     for sizes, weights in _channel_sizes(eta, mechanism):
         bins = np.searchsorted(points, np.log(sizes))
         masses += np.bincount(bins, weights, points.size + 1)
     return masses
-
-
-def _within_range(eta: Floats) -> Floats:
-    """Priors for the kernels: those between 0 and 1e-250 become 1e-250."""
-    if eta.min() >= FAINT_PRIOR:
-        return eta
-    return np.where((eta > 0) & (eta < FAINT_PRIOR), FAINT_PRIOR, eta)
 
 
 def _channel_sizes(eta: Floats, mechanism: Mechanism) -> Iterator[tuple[Floats, Floats]]:
@@ -148,7 +141,7 @@ def _size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Fl
     from labelaudit.kernels.distribution import BINS, size_masses
 
     if isinstance(mechanism, NoisyCount):
-        return size_masses(_within_range(eta), mechanism.epsilon, base, shift)
+        return size_masses(within_range(eta), mechanism.epsilon, base, shift)
     masses = np.zeros(BINS + 2)
     for sizes, weights in _channel_sizes(eta, mechanism):
         bins = np.clip((sizes.view(np.int64) - base) >> shift, -1, BINS)

@@ -1,15 +1,16 @@
-"""Averages and tails of the advantage over random bags, each with its standard error."""
+"""Averages and tails of advantage and worth over random bags, each with its standard error."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
-from labelaudit.advantage import additive_advantage
+from labelaudit.advantage import additive_advantage, worth
 from labelaudit.attack import bayes_guess, posterior
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import Mechanism
@@ -19,6 +20,7 @@ from labelaudit.priors import Empirical, Prior
 
 # Priors drawn at a time.
 BATCH = 4_000_000
+ExactMeasure = Callable[[Floats, Mechanism], Floats]
 
 
 def expected_advantage(
@@ -37,14 +39,34 @@ def expected_advantage(
     >>> expected_advantage(TwoPoint(0.5, 0.5), LabelProportions(2), n_bags=10, rng=rng).value
     0.25
     """
+    return _expected(additive_advantage, prior, mechanism, n_bags, rng)
+
+
+def expected_worth(
+    prior: Prior, mechanism: Mechanism, *, n_bags: int, rng: np.random.Generator
+) -> Estimate:
+    """The mean `worth` over random bags, exact over releases; bags as in `expected_advantage`.
+
+    >>> from labelaudit import LabelProportions
+    >>> from labelaudit.priors import TwoPoint
+    >>> rng = np.random.default_rng(0)
+    >>> expected_worth(TwoPoint(0.5, 0.5), LabelProportions(2), n_bags=10, rng=rng).value
+    0.5
+    """
+    return _expected(worth, prior, mechanism, n_bags, rng)
+
+
+def _expected(
+    measure: ExactMeasure, prior: Prior, mechanism: Mechanism, n_bags: int, rng: np.random.Generator
+) -> Estimate:
     wanted = checks.whole_number(n_bags, "n_bags", least=2)
     checks.generator(rng)
     checks.prior(prior)
     k = checks.bag_size(mechanism)
     if isinstance(prior, Empirical):
-        return _over_partitions(prior, mechanism, wanted, rng)
+        return _over_partitions(measure, prior, mechanism, wanted, rng)
     means = [
-        additive_advantage(prior.sample((size, k), rng), mechanism).mean(axis=1)
+        measure(prior.sample((size, k), rng), mechanism).mean(axis=1)
         for size in _batches(wanted, k)
     ]
     return _mean(np.concatenate(means), "independent bags, exact over releases")
@@ -62,13 +84,17 @@ def _batches(n_bags: int, bag_size: int) -> list[int]:
 
 
 def _over_partitions(
-    prior: Empirical, mechanism: Mechanism, n_bags: int, rng: np.random.Generator
+    measure: ExactMeasure,
+    prior: Empirical,
+    mechanism: Mechanism,
+    n_bags: int,
+    rng: np.random.Generator,
 ) -> Estimate:
     k, m = mechanism.bag_size, prior.values.size
     average = Average(k, m)
     while average.bags < n_bags or len(average.sums) < 2:
         members = prior.shuffle(k, rng)
-        average.add(members, additive_advantage(prior.values[members], mechanism).mean(axis=1))
+        average.add(members, measure(prior.values[members], mechanism).mean(axis=1))
     estimate = average.estimate_with_sampling_error()
     left_out = f", {m % k} of {m} examples left out of each" if m % k else ""
     return replace(estimate, method=f"{estimate.method}, exact over releases{left_out}")

@@ -1,6 +1,6 @@
-"""Exact sums over every release: the additive and the label-conditional advantage.
+"""Exact sums over every release: the two advantages, and the worth (see `worth`).
 
-With R the distribution of the noisy count, and R_i without example i (see `bag`), both measures are
+With R the distribution of the noisy count, and R_i without example i (see `bag`), an advantage is
 sum_z max(0, a R_i(z-1) - b R_i(z)), where (a, b) = (eta_i, 1 - eta_i) for the additive
 advantage of an example with eta_i <= 1/2, and (1, 1) for the total-variation distance. R_i comes
 out of R by deconvolution, whose absolute error cannot grow while eta_i <= 1/2; an example with
@@ -16,8 +16,11 @@ import numpy as np
 from numba import prange
 
 from labelaudit.kernels import compiled
-from labelaudit.kernels.count import N_CHUNKS, count_pmf, noisy_pmf, run_sums
+from labelaudit.kernels.count import N_CHUNKS, TINY, count_pmf, noisy_pmf, run_sums
+from labelaudit.kernels.worth import geometric_worths, laplace_worths
 
+# What `measures` sums.
+ADDITIVE, CONDITIONAL, WORTH = range(3)
 # Counts less likely than this are left out; the sums need an absolute precision of 1e-13.
 FLOOR = 1e-18
 
@@ -114,9 +117,9 @@ def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
 
 
 @compiled()
-def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, conditional, flipped, work, where, out):
+def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, measure, flipped, work, where, out):
     """Gains of the members on one side of one half; if `flipped`, of all labels flipped."""
-    group, gain, scratch = work[0], work[1], work[2:5]
+    group, gain, scratch = work[0], work[1], work[2:8]
     n = 0
     for j in range(eta.size):
         group[n] = 1.0 - eta[j] if flipped else eta[j]
@@ -124,30 +127,46 @@ def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, conditional, flipped, work,
         n += (eta[j] > 0.5) == flipped
     if n == 0:
         return
-    if laplace:
-        _laplace_gains(pmf, lo, hi, epsilon, group, n, conditional, scratch, gain)
+    if measure == WORTH and laplace:
+        laplace_worths(pmf, lo, hi, q, group, n, scratch, gain)
+    elif measure == WORTH:
+        geometric_worths(pmf, lo, hi, q, group, n, scratch, gain)
+    elif laplace:
+        _laplace_gains(pmf, lo, hi, epsilon, group, n, measure == CONDITIONAL, scratch, gain)
     else:
-        _geometric_gains(pmf, lo, hi, q, group, n, conditional, scratch, gain)
+        _geometric_gains(pmf, lo, hi, q, group, n, measure == CONDITIONAL, scratch, gain)
     for i in range(n):
         out[where[i]] = gain[i]
 
 
+@compiled()
+def _floor(eta, measure):
+    """Counts less likely than this are left out: the worth divides by the label's variance."""
+    least = 1.0
+    if measure == WORTH:
+        for j in range(eta.size):
+            if 0.0 < eta[j] < 1.0:
+                least = min(least, eta[j] * (1.0 - eta[j]))
+    return max(FLOOR * least, TINY)
+
+
 @compiled(parallel=True)
-def gains(eta, epsilon, laplace, conditional):
-    """Additive (or label-conditional) advantage of every example, exact over releases."""
+def measures(eta, epsilon, laplace, measure):
+    """Additive or label-conditional advantage or worth of every example, exact over releases."""
     n_bags, k = eta.shape
     q = math.exp(-epsilon)
     out = np.empty((n_bags, k))
     n_chunks = min(N_CHUNKS, n_bags)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
-        work = np.empty((7, k + 9))
+        work = np.empty((10, k + 9))
         where = np.empty(k + 1, np.int64)
         for bag in range(chunk * n_bags // n_chunks, (chunk + 1) * n_bags // n_chunks):
             complement, pmf, mirrored = work[0], work[0], work[1]
             for j in range(k):
                 complement[j] = 1.0 - eta[bag, j]
-            counts, lo, hi = count_pmf(eta[bag], complement, k, FLOOR, rows)
+            floor = _floor(eta[bag], measure)
+            counts, lo, hi = count_pmf(eta[bag], complement, k, floor, rows)
             if laplace or q == 0.0:
                 for j in range(lo, hi + 1):
                     pmf[j] = counts[j]
@@ -160,6 +179,6 @@ def gains(eta, epsilon, laplace, conditional):
             for side in range(2):
                 start, end = (k - hi, k - lo) if side == 1 else (lo, hi)
                 bounds = (start, end, q, epsilon)
-                kind = (laplace, conditional, side == 1)
-                _half_bag(eta[bag], work[side], *bounds, *kind, work[2:7], where, out[bag])
+                kind = (laplace, measure, side == 1)
+                _half_bag(eta[bag], work[side], *bounds, *kind, work[2:10], where, out[bag])
     return out
