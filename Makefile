@@ -4,7 +4,7 @@
 # is thrown away and done again.
 
 SCALE ?= laptop
-PORT ?= 8000
+PORT ?=
 T ?=
 # An index with other builds of torch, such as the CPU-only ones: make book TORCH_INDEX=ADDRESS
 TORCH_INDEX ?=
@@ -74,9 +74,8 @@ data-kdd12: $(STAMP)  ## prepare KDD12 from SOURCE=FILE; without SOURCE, fetch i
 data-diabetes: $(STAMP)  ## prepare the diabetes survey from SOURCE=FILE; without SOURCE, fetch it first
 	@$(call prepare,diabetes)
 
-serve: $(STAMP)  ## show the built site at localhost:PORT (PORT=8000)
-	@[ -f _build/html/index.html ] || { echo 'no site yet: run make book first' >&2; exit 1; }
-	$(BIN)/python -m http.server $(PORT) --bind 127.0.0.1 --directory _build/html
+serve: $(STAMP)  ## open the book in the browser and run chapters from their pages (PORT=8000)
+	$(BIN)/labelaudit serve $(if $(PORT),--port $(PORT))
 
 clean:  ## remove the site, the chapter runs and every cache
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis

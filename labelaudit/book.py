@@ -39,13 +39,14 @@ def glue(name: str, value: Any) -> None:
     _store(name, value, {})
 
 
-def headline(name: str, value: float, meaning: str) -> None:
+def headline(name: str, value: float, meaning: str, setting: str = "") -> None:
     """Glue a number and mark it as one of the chapter's headline numbers.
 
     `meaning` is the line that the table "your run against the book's" shows, so it must be true
-    under every parameter.
+    under every parameter, and the number must be one that parameters can change. `setting` names
+    what it is about, such as `Beta(2, 30), k = 8`; the table shows it where the two sides differ.
     """
-    _store(name, value, {"labelaudit": {"meaning": meaning}})
+    _store(name, value, {"labelaudit": {"meaning": meaning, "setting": setting}})
 
 
 def _store(name: str, value: Any, metadata: dict[str, Any]) -> None:

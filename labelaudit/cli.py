@@ -22,6 +22,7 @@ COMMANDS = {
     "chapters": ("book.tools.commands", "list the chapters, their parameters and their cost"),
     "run": ("book.tools.commands", "run one chapter with parameters of your own"),
     "book": ("book.tools.commands", "run what is out of date and build the site"),
+    "serve": ("book.tools.serve.command", "open the book and run chapters from their pages"),
     "teach": ("book.tools.commands", "make a class's own copies of a chapter, and the key"),
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
     "audit": ("labelaudit.report.command", "audit a table of your own, and write a report"),

@@ -341,7 +341,7 @@ def test_a_wheel_lists_what_it_can_run(tmp_path):
     assert done.returncode == 0, done.stderr
     commands = re.findall(r"^    (\w+) ", done.stdout, re.MULTILINE)
     assert commands == ["ledger", "audit", "sweep", "results"]
-    assert "In a clone of the repository there are also chapters, run, book and teach." in (
+    assert "In a clone of the repository there are also chapters, run, book, serve and teach." in (
         " ".join(done.stdout.split())
     )
 

@@ -9,7 +9,7 @@ from book_fixture import edited, make_checkout
 from book.tools.cache_key import data_read, folder_files, ingredients, run_name
 from book.tools.chapters import Chapter
 from book.tools.checkout import Checkout
-from book.tools.parameters import ContractError, Parameter
+from book.tools.parameters import SCALES, ContractError, Parameter
 from book.tools.runner import execute
 
 SEED = Parameter("seed", "integer", "seed", {"paper": 1}, low=0, high=9)
@@ -53,7 +53,8 @@ def checkout(tmp_path_factory):
 
 def plain(checkout):
     """The chapter that imports two modules, reads one file and takes one parameter."""
-    return Chapter("02_plain", "Plain", ("numbers.csv",), {}, {"seed": SEED})
+    seconds = dict.fromkeys(SCALES, 1)
+    return Chapter("02_plain", "Plain", ("numbers.csv",), seconds, {"seed": SEED})
 
 
 def run(checkout, **parameters):

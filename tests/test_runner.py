@@ -1,6 +1,7 @@
 """Chapters as the command runs them: pages, failures, interruptions, and the same figures twice."""
 
 import copy
+import math
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ import pytest
 from book_fixture import edited, make_checkout
 
 from book.tools.cache_key import run_name
-from book.tools.chapters import load_chapters
+from book.tools.chapters import load_chapters, read_source, with_values
 from book.tools.checkout import Checkout
 from book.tools.kernel import BookKernel
 from book.tools.parameters import ContractError
@@ -108,9 +109,33 @@ def test_the_notebook_holds_the_run_and_what_made_it(execution):
     assert not (execution.folder / "partial.ipynb").exists()
 
 
-def test_only_values_other_than_the_papers_are_injected(execution):
-    [cell] = [c for c in execution.notebook.cells if c.id == "injected-parameters"]
-    assert cell.source.splitlines()[1:] == ["bag_sizes = [2]"]
+def test_one_cell_shows_the_parameters_of_the_run(execution):
+    cells = [c.source for c in execution.notebook.cells if "bag_sizes = " in c.source]
+    values = ["bag_sizes = [2]", "bias = 0.5", 'law = "uniform"', "fail = False", "sleep = 0"]
+    assert cells == ["\n".join([*values, "seed = 1"])]
+
+
+def test_values_in_the_parameters_cell_are_literals(checkout):
+    values = {"bag_sizes": [1, 2], "bias": math.inf, "law": 'a "b"', "fail": True}
+    notebook = with_values(
+        read_source(checkout.source("01_coin")), values | {"sleep": 0.5, "seed": 1}
+    )
+    [cell] = [c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])]
+    scope = {}
+    exec(cell.source, scope)
+    assert {name: scope[name] for name in values} == values
+
+
+def test_progress_goes_from_cell_to_cell_and_the_time_left_shrinks(checkout, coin):
+    steps = []
+    values = coin.values("smoke") | {"seed": 9}
+    done = execute(checkout, coin, values, scale="smoke", progress=steps.append)
+    assert [step.cell for step in steps] == list(range(1, len(steps) + 1))
+    assert {step.cells for step in steps} == {len(steps)}
+    assert {step.heading for step in steps} == {"A coin"}
+    left = [step.seconds_left for step in steps]
+    assert left == sorted(left, reverse=True) and left[0] > left[-1] > 0
+    assert set(done.facts["cell_seconds"]) == {f"cell-{n}" for n in (1, 2, 4, 5)} | {"facts"}
 
 
 def test_figures_are_opaque_svg(execution):
@@ -183,7 +208,7 @@ def test_a_failing_cell_keeps_the_partial_run_and_the_last_good_one(checkout, co
     with broken, pytest.raises(ChapterFailed) as failure:
         execute(checkout, coin, coin.values("smoke"), scale="smoke")
     message = str(failure.value)
-    assert "01_coin failed in cell [5]: RuntimeError: the coin is lost" in message
+    assert "01_coin failed in cell [4]: RuntimeError: the coin is lost" in message
     assert 'raise RuntimeError("the coin is lost")' in message
     partial = nbformat.read(execution.folder / "partial.ipynb", as_version=4)
     assert any("image/svg+xml" in str(cell.get("outputs")) for cell in partial.cells)

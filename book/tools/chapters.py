@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import copy
+import json
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -157,6 +159,30 @@ def read_parameters_cell(source: Path) -> dict[str, Any]:
             raise ContractError(f"{source.name} assigns the parameter {name!r} twice")
         values[name] = value
     return values
+
+
+def with_values(notebook: NotebookNode, values: Mapping[str, Any]) -> NotebookNode:
+    """The notebook with a run's values in its parameters cell; a value that stays keeps its line.
+
+    So a page prints one cell of parameters, with the values that made it.
+    """
+    [cell] = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    lines = cell.source.splitlines()
+    for statement in reversed(ast.parse(cell.source).body):
+        name, before = _assignment(statement, "the chapter")
+        if values[name] != before:
+            line = f"{name} = {_literal(values[name])}"
+            lines[statement.lineno - 1 : statement.end_lineno] = [line]
+    cell.source = "\n".join(lines)
+    return notebook
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return f'float("{value}")' if value in (math.inf, -math.inf) else repr(value)
 
 
 def _assignment(statement: ast.stmt, where: str) -> tuple[str, Any]:

@@ -58,6 +58,16 @@ class Checkout:
         return self.build / "site.stamp"
 
     @property
+    def headlines(self) -> Path:
+        """The published book's headline numbers, for comparisons before the book is built."""
+        return self.root / "results" / "headlines.json"
+
+    @property
+    def uploads(self) -> Path:
+        """The files that a reader has given to the local server."""
+        return self.build / "uploads"
+
+    @property
     def package(self) -> Path:
         """The package the chapters import: the clone's own, or else the one running now."""
         own = self.root / "labelaudit"

@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 import time
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from book.tools.checkout import find_checkout, waiting_lock
 from book.tools.parameters import SCALES, ContractError
 
 if TYPE_CHECKING:
-    from book.tools.runner import Execution
+    from book.tools.runner import Execution, Progress
 
 RUN_EXAMPLES = """\
 examples:
@@ -24,8 +25,8 @@ examples:
   labelaudit run 02_additive_advantage --scale smoke
 
 Values are YAML: 8, 0.5, true, uniform, '[4, 16]'. The page and the notebook go to
-_build/runs/<chapter>-<digest of the parameters>/; the book's own page stays as it is. A run that is
-there already and still up to date is shown, not repeated.
+_build/runs/<chapter>-<scale>-<what differs>-<digest>/, and _build/runs/index.html lists them; the
+book's own page stays as it is. A run that is there already and still up to date is not repeated.
 
 exit status: 0 done, 1 the chapter failed, 2 invalid input, nothing ran, 130 interrupted
 """
@@ -87,6 +88,7 @@ def add_parser(subparsers: Any) -> None:
     )
     _add_scale(run)
     run.add_argument("--fresh", action="store_true", help="run it even if it is up to date")
+    run.add_argument("--open", action="store_true", help="open the page in the browser")
     run.set_defaults(run=run_chapter)
 
     book = subparsers.add_parser(
@@ -157,7 +159,10 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     [execution] = execute_all(
         checkout, [(chapter, parameters)], _report, workers=1, **_options(arguments)
     )
-    print(checkout.shown(write_page(checkout, execution)))
+    page = write_page(checkout, execution)
+    print(checkout.shown(page))
+    if arguments.open:
+        webbrowser.open(page.resolve().as_uri())
     return 0
 
 
@@ -209,9 +214,34 @@ def make_copies(arguments: argparse.Namespace) -> int:
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     options = {"scale": arguments.scale, "fresh": arguments.fresh}
     if sys.stderr.isatty():
-        return options | {"progress": True}
+        return options | {"progress": Bars()}
     # Where nobody watches bars, as in a log, a line says what has been begun.
     return options | {"starting": lambda chapter: print(f"{chapter.id}: running", flush=True)}
+
+
+class Bars:
+    """A progress bar for each chapter that runs: its cells, the heading, the time left."""
+
+    def __init__(self) -> None:
+        """No bar yet; chapters in several threads share this object."""
+        self.bars: dict[str, Any] = {}
+
+    def __call__(self, progress: Progress) -> None:
+        """Move a chapter's bar; the one of its last cell is removed."""
+        from tqdm import tqdm
+
+        chapter = progress.chapter.id
+        if chapter not in self.bars:
+            shape = "{desc} |{bar:20}| cell {n_fmt} of {total_fmt}{postfix}"
+            self.bars[chapter] = tqdm(
+                total=progress.cells, desc=chapter, bar_format=shape, leave=False
+            )
+        bar = self.bars[chapter]
+        bar.n = progress.cell
+        left = f"about {progress.seconds_left:.0f} s left"
+        bar.set_postfix_str(f"{left}, {progress.heading[:40]}")
+        if progress.cell == progress.cells:
+            self.bars.pop(chapter).close()
 
 
 def _report(execution: Execution, progress: str = "") -> None:

@@ -111,18 +111,35 @@ def started_kernel(
 
     The names of the package's modules that it imports are written to the file `imports`.
     """
-    kernel = BookKernel(transport_encryption="auto")
-    environment = os.environ | _environment(checkout, imports, threads)
-    run_sync(kernel.start_kernel)(cwd=str(folder), env=environment)
-    _running.add(kernel)
+    kernel = start(checkout, folder, imports, threads)
     try:
         if cancelled.is_set():
             raise Cancelled
         yield kernel
     finally:
-        _running.discard(kernel)
-        kernel.close_clients()
-        run_sync(kernel.shutdown_kernel)(now=True)
+        stop(kernel)
+
+
+def start(checkout: Checkout, folder: Path, imports: Path, threads: int) -> BookKernel:
+    """Start a kernel, which `stop` ends; `started_kernel` does both."""
+    kernel = BookKernel(transport_encryption="auto")
+    environment = os.environ | _environment(checkout, imports, threads)
+    run_sync(kernel.start_kernel)(cwd=str(folder), env=environment)
+    _running.add(kernel)
+    return kernel
+
+
+def stop(kernel: BookKernel) -> None:
+    """End a kernel, and give back its sockets."""
+    _running.discard(kernel)
+    kernel.close_clients()
+    run_sync(kernel.shutdown_kernel)(now=True)
+
+
+def process_of(kernel: BookKernel) -> int | None:
+    """The process of a kernel, which leads a session of its own."""
+    process = getattr(kernel.provisioner, "process", None)
+    return process.pid if process is not None else None
 
 
 def _environment(checkout: Checkout, imports: Path, threads: int) -> dict[str, str]:
@@ -145,11 +162,11 @@ def cancel_everything() -> None:
     """End every kernel this process started; the threads that wait for them then give up."""
     cancelled.set()
     for kernel in list(_running):
-        process = getattr(kernel.provisioner, "process", None)
+        process = process_of(kernel)
         if process is not None:
             with contextlib.suppress(ProcessLookupError):
                 # The kernel leads a session of its own, so its children end with it.
-                os.killpg(process.pid, 9)
+                os.killpg(process, 9)
 
 
 def _settings(checkout: Checkout) -> Path:

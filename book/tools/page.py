@@ -11,6 +11,7 @@ import mimetypes
 import posixpath
 import re
 import shutil
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from book.tools.checkout import Checkout, waiting_lock
 from book.tools.markdown import for_jupyter
 from book.tools.panels import with_panels
 from book.tools.runner import Execution
-from book.tools.site import copy_files, jupyter_book
+from book.tools.runs import book_facts, description, folder_name, write_record
+from book.tools.site import Builder, copy_files, jupyter_book
 from book.tools.sphinx_extension import SITE, chapter_number, find_page
 from labelaudit.files import digest, file_digest, write_atomically
 
@@ -35,12 +37,15 @@ REFERENCES = """\
 """
 
 
-def write_page(checkout: Checkout, execution: Execution) -> Path:
-    """Write a run's notebook and page, unless they are up to date."""
-    chapter = execution.chapter.id
-    folder = checkout.page(execution.folder.name)
-    page = folder / f"{chapter}.html"
-    notebook = with_panels(execution.chapter, execution.notebook, book_facts(checkout, chapter))
+def write_page(checkout: Checkout, execution: Execution, build: Builder | None = None) -> Path:
+    """Write a run's notebook, page and record, unless they are up to date.
+
+    `build` makes the HTML of a project; by default it is Jupyter Book in a process of its own.
+    """
+    chapter = execution.chapter
+    folder = checkout.page(folder_name(chapter, execution.facts["parameters"]))
+    page = folder / f"{chapter.id}.html"
+    notebook = with_panels(chapter, execution.notebook, book_facts(checkout, chapter.id))
     text = nbformat.writes(notebook)
     with waiting_lock(checkout.build / "pages" / f"{folder.name}.lock", "making the same page"):
         stamp = folder / ".stamp"
@@ -50,37 +55,42 @@ def write_page(checkout: Checkout, execution: Execution) -> Path:
         made_from = digest([text, *map(file_digest, inputs)])
         if page.is_file() and stamp.is_file() and stamp.read_text(encoding="utf-8") == made_from:
             return page
-        html = _build(checkout, execution, text)
+        html = _build(checkout, execution, text, folder.name, build or jupyter_book)
         download = nbformat.writes(for_jupyter(notebook, checkout))
-        write_atomically(folder / f"{chapter}.ipynb", download)
-        write_atomically(page, html)
-        copy_files(execution, folder / chapter)
+        write_atomically(folder / f"{chapter.id}.ipynb", download)
+        write_atomically(page, _titled(html, description(chapter, execution.facts["parameters"])))
+        copy_files(execution, folder / chapter.id)
+        write_record(checkout, execution, folder)
         write_atomically(stamp, made_from)
     return page
 
 
-def book_facts(checkout: Checkout, chapter: str) -> dict[str, Any] | None:
-    """What made the book's own page of a chapter, where the book has been built."""
-    try:
-        notebook = nbformat.read(checkout.staged(chapter), as_version=4)
-    except OSError:
-        return None
-    return notebook.metadata["labelaudit"]
+def _titled(html: str, changed: str) -> str:
+    """The page with what differs in its title, so that tabs can be told apart."""
+    return re.sub(
+        r"<title>\s*(.*?)\s*(&#8212;|</title>)",
+        lambda match: f"<title>{match[1]}: {escape(changed)} {match[2]}",
+        html,
+        count=1,
+        flags=re.DOTALL,
+    )
 
 
-def _build(checkout: Checkout, execution: Execution, notebook: str) -> str:
+def _build(
+    checkout: Checkout, execution: Execution, notebook: str, name: str, build: Builder
+) -> str:
     """Render a notebook in a project of its own, and give the page as one piece of HTML."""
     chapter = execution.chapter.id
-    project = checkout.build / "pages" / execution.folder.name
+    project = checkout.build / "pages" / name
     shutil.rmtree(project, ignore_errors=True)
     linked = nbformat.writes(_with_links(checkout, chapter, notebook))
     write_atomically(project / "notebooks" / f"{chapter}.ipynb", linked)
     _write_contents(project, chapter, chapter_number(checkout.site, chapter))
-    write_atomically(project / "_config.yml", yaml.safe_dump(_config(checkout)))
+    write_atomically(project / "_config.yml", yaml.safe_dump(page_config(checkout)))
     copy_files(execution, project / "notebooks" / chapter)
     (project / "book").symlink_to(checkout.root / "book", target_is_directory=True)
     try:
-        site = jupyter_book(project, project / "out", strict=False)
+        site = build(project, project / "out", strict=False)
         html = inlined(site / "notebooks" / f"{chapter}.html")
     finally:
         shutil.rmtree(project, ignore_errors=True)
@@ -126,7 +136,7 @@ def _with_links(checkout: Checkout, chapter: str, text: str) -> nbformat.Noteboo
     return notebook
 
 
-def _config(checkout: Checkout) -> dict[str, Any]:
+def page_config(checkout: Checkout) -> dict[str, Any]:
     """The book's configuration without what only a whole site can use: sidebar and buttons."""
     config = yaml.safe_load((checkout.root / "_config.yml").read_text(encoding="utf-8"))
     config["only_build_toc_files"] = True

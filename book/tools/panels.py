@@ -40,7 +40,7 @@ def with_panels(
 
 def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
     """The exact command that made the page, with every value, for the reader to edit."""
-    values = {name: _flow(made["parameters"][name]) for name in chapter.parameters}
+    values = {name: typed(made["parameters"][name]) for name in chapter.parameters}
     pairs = "\n  ".join(f"{name}={value.replace(', ', ',')}" for name, value in values.items())
     options = [f"-p {name} {shlex.quote(value)}" for name, value in values.items()]
     other_scale = made["scale"] != DEFAULT_SCALE
@@ -99,15 +99,29 @@ def comparison(made: Mapping[str, Any], book: Mapping[str, Any]) -> str:
         for name, value in made["parameters"].items()
         if value != book["parameters"].get(name)
     ]
-    theirs = {number["name"]: _number(number["value"]) for number in book["headlines"]}
-    numbers = [
-        [number["meaning"], _number(number["value"]), theirs.get(number["name"], "not there")]
-        for number in made["headlines"]
-    ]
-    parts = ["You changed:", _table(["parameter", "yours", "the book's"], changed)]
-    if numbers:
-        parts += ["It comes to:", _table(["number", "yours", "the book's"], numbers)]
+    rows = [list(row.values()) for row in beside(made, book)]
+    where = "the book's" if "versions" in book else "the published book's"
+    parts = ["You changed:", _table(["parameter", "yours", where], changed)]
+    if rows:
+        parts += ["The headline numbers:", _table(["number", "yours", where], rows)]
     return _box("Your run against the book's", "important your-run", *parts)
+
+
+def beside(made: Mapping[str, Any], book: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The headline numbers of a run, each beside the book's."""
+    theirs = {number["name"]: number for number in book["headlines"]}
+    rows = []
+    for number in made["headlines"]:
+        other = theirs.get(number["name"])
+        differ = other is not None and number.get("setting") != other.get("setting")
+        rows.append(
+            {
+                "meaning": number["meaning"],
+                "yours": _number(number, named=differ),
+                "book": _number(other, named=differ) if other else "not there",
+            }
+        )
+    return rows
 
 
 def _insert_below_title(notebook: nbformat.NotebookNode, text: str) -> None:
@@ -136,10 +150,14 @@ def _table(header: list[str], rows: Iterable[Iterable[str]]) -> str:
     )
 
 
-def _flow(value: Any) -> str:
-    """A value as a reader would type it: YAML on one line."""
+def typed(value: Any) -> str:
+    """A value as a reader would type it: YAML on one line.
+
+    >>> typed([1.0, float("inf"), "beta-2-30", "two words"])
+    '[1.0, .inf, beta-2-30, "two words"]'
+    """
     if isinstance(value, list):
-        return f"[{', '.join(map(_flow, value))}]"
+        return f"[{', '.join(map(typed, value))}]"
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return ".inf" if value > 0 else "-.inf"
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w./-]*", value):
@@ -148,20 +166,25 @@ def _flow(value: Any) -> str:
 
 
 def _code_span(value: Any) -> str:
-    return f"`{_flow(value)}`"
+    return f"`{typed(value)}`"
 
 
 def _allowed(parameter: Parameter) -> str:
     return f"list: {parameter.allowed}" if parameter.is_list else parameter.allowed
 
 
-def _number(literal: str) -> str:
-    """A stored value for reading: four significant digits, infinity by its name."""
+def _number(headline: Mapping[str, str], *, named: bool) -> str:
+    """A stored value for reading: four significant digits, infinity by its name.
+
+    Where the two sides are about different things, each is named: `0.69 (KDD12)`.
+    """
+    literal = headline["value"]
     try:
         value = ast.literal_eval(literal)
     except ValueError:
-        return "infinite" if literal == "inf" else literal
-    return f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
+        value = "infinite" if literal == "inf" else literal
+    text = f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
+    return f"{text} ({headline['setting']})" if named and headline.get("setting") else text
 
 
 def _data(entry: Mapping[str, Any]) -> str:

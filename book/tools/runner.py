@@ -7,9 +7,12 @@ in `partial.ipynb`. The ingredients that made it are stored inside, so no other 
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import logging
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,16 +33,18 @@ from book.tools.cache_key import (
     ingredients,
     run_name,
 )
-from book.tools.chapters import Chapter, read_source
+from book.tools.chapters import Chapter, read_source, with_values
 from book.tools.checkout import Checkout, cancelled, waiting_lock
 from book.tools.kernel import (
     FACTS,
     SPECIFICATION,
     START_SECONDS,
+    BookKernel,
     cancel_everything,
     started_kernel,
 )
 from book.tools.parameters import ContractError
+from book.tools.runs import book_facts
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
 
@@ -53,6 +58,21 @@ REJECTIONS = (
     *("ValueError", "TypeError", "CommandError"),
     *("DataError", "NotPrepared", "GridError", "StoreError"),
 )
+
+
+# Starts a kernel, given `folder`, the file for `imports` and the number of `threads`.
+Kernels = Callable[..., contextlib.AbstractContextManager[BookKernel]]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: a cell of so many, the heading above it, the seconds that are left."""
+
+    chapter: Chapter
+    cell: int
+    cells: int
+    heading: str
+    seconds_left: float
 
 
 class ChapterFailed(CommandError):
@@ -119,8 +139,9 @@ def execute(
     scale: str,
     fresh: bool = False,
     threads: int = 1,
-    progress: bool = False,
+    progress: Callable[[Progress], None] = lambda progress: None,
     starting: Callable[[Chapter], None] = lambda chapter: None,
+    kernels: Kernels = started_kernel,
 ) -> Execution:
     """Bring one chapter up to date with the given parameters, running it only where needed."""
     folder = checkout.executed(run_name(chapter.id, parameters))
@@ -145,7 +166,11 @@ def execute(
         }
         starting(chapter)
         started = time.monotonic()
-        notebook, modules = _run(checkout, chapter, folder, parameters, threads, progress)
+        before = notebook.metadata["labelaudit"] if notebook else book_facts(checkout, chapter.id)
+        steps = Steps(chapter, before or {}, scale, progress)
+        start = functools.partial(kernels, checkout, threads=threads)
+        notebook, modules = _run(checkout, chapter, folder, parameters, start, steps)
+        made["cell_seconds"] = steps.seconds
         made["seconds"] = round(time.monotonic() - started, 1)
         made["modules"] = modules
         key["package"] = digest(imported_files(package, modules))
@@ -153,13 +178,57 @@ def execute(
         return Execution(chapter, folder, notebook, reason)
 
 
+class Steps:
+    """Follows a run from cell to cell: reports how far it is, and keeps what each cell took."""
+
+    def __init__(
+        self,
+        chapter: Chapter,
+        before: Mapping[str, Any],
+        scale: str,
+        progress: Callable[[Progress], None],
+    ) -> None:
+        """`before` is what made an earlier run, whose cells show how the time is divided."""
+        self.chapter, self.progress = chapter, progress
+        self.seconds: dict[str, float] = {}
+        self.weights: Mapping[str, float] = before.get("cell_seconds", {})
+        measured = before.get("seconds") if before.get("scale") == scale else None
+        self.total = measured or chapter.seconds[scale]
+        self.started = 0.0
+        self.headings: dict[str, str] = {}
+
+    def follow(self, notebook: nbformat.NotebookNode) -> None:
+        """Take down the cells to come, each with the last heading above it."""
+        heading = self.chapter.title
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                self.headings[cell.id] = heading
+            elif titles := re.findall(r"^#+ +(.+)$", cell.source, re.MULTILINE):
+                heading = titles[-1]
+
+    def starts(self, cell: nbformat.NotebookNode, **position: Any) -> None:
+        """Called by the notebook's client before each cell of code."""
+        self.started = time.monotonic()
+        names = list(self.headings)
+        number = names.index(cell.id)
+        weights = [self.weights.get(name, 0.01) for name in names]
+        left = self.total * sum(weights[number:]) / sum(weights)
+        self.progress(
+            Progress(self.chapter, number + 1, len(names), self.headings[cell.id], round(left, 1))
+        )
+
+    def ended(self, cell: nbformat.NotebookNode, **reply: Any) -> None:
+        """Called by the notebook's client after each cell of code."""
+        self.seconds[cell.id] = round(time.monotonic() - self.started, 2)
+
+
 def _run(
     checkout: Checkout,
     chapter: Chapter,
     folder: Path,
     parameters: Mapping[str, Any],
-    threads: int,
-    progress: bool,
+    start: Kernels,
+    steps: Steps,
 ) -> tuple[nbformat.NotebookNode, list[str]]:
     """Run the chapter; give the notebook and the modules of the package that it imported."""
     files, partial, imports = (
@@ -168,23 +237,19 @@ def _run(
     shutil.rmtree(files, ignore_errors=True)
     files.mkdir()
     imports.unlink(missing_ok=True)
-    source = _prepared(read_source(checkout.source(chapter.id)))
-    # Values that equal the paper's stay where the chapter's own cell shows them.
-    injected = {
-        name: value
-        for name, value in parameters.items()
-        if value != chapter.parameters[name].values["paper"]
-    }
+    source = _prepared(with_values(read_source(checkout.source(chapter.id)), parameters))
+    steps.follow(source)
     try:
-        with started_kernel(checkout, files, imports, threads) as kernel:
+        with start(folder=files, imports=imports) as kernel:
             notebook = papermill.execute_notebook(
                 source,
                 str(partial),
-                injected,
                 kernel_name="python3",
                 km=kernel,
                 start_timeout=START_SECONDS,
-                progress_bar={"desc": chapter.id, "leave": False} if progress else False,
+                progress_bar=False,
+                on_cell_execute=steps.starts,
+                on_cell_executed=steps.ended,
             )
     except PapermillExecutionError as error:
         if _rejects(source, error):
@@ -236,9 +301,6 @@ def _finish(notebook: nbformat.NotebookNode, made: dict[str, Any]) -> None:
     for cell in notebook.cells:
         cell.metadata.pop("papermill", None)
         cell.metadata.pop("execution", None)
-        if "injected-parameters" in cell.metadata.get("tags", []):
-            cell.id = "injected-parameters"
-            cell.source = cell.source.replace("# Parameters", "# The values of this run")
     notebook.metadata["labelaudit"] = made
 
 
@@ -250,8 +312,8 @@ def _headlines(notebook: nbformat.NotebookNode) -> list[dict[str, str]]:
             metadata = output.get("metadata", {})
             if "labelaudit" in metadata:
                 (value,) = output["data"].values()
-                name, meaning = metadata["scrapbook"]["name"], metadata["labelaudit"]["meaning"]
-                headlines.append({"name": name, "meaning": meaning, "value": value})
+                name = metadata["scrapbook"]["name"]
+                headlines.append({"name": name, "value": value} | metadata["labelaudit"])
     return headlines
 
 

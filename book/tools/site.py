@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,10 @@ CORRECTIONS = {
         r'\1<a class="image-reference" href="\3">\2</a>'
     ),
 }
+
+
+# Makes the HTML of a project: its folder, the folder for the result, whether a warning is an error.
+Builder = Callable[..., Path]
 
 
 class SiteFailed(CommandError):
@@ -114,6 +118,24 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
         messages = _sphinx_messages(done.stderr or done.stdout, source)
         what = "Sphinx warns, so the last good site stays" if strict else "Sphinx made no page"
         raise SiteFailed(f"{what}:\n{messages}")
+    return _completed(source, html)
+
+
+def jupyter_book_here(source: Path, output: Path, *, strict: bool) -> Path:
+    """The same in this process, for a server that has loaded Jupyter Book ahead of time."""
+    from jupyter_book.cli.main import build
+
+    arguments = [str(source), "--path-output", str(output), "--quiet"]
+    html = output / "_build" / "html"
+    try:
+        build.main(arguments, standalone_mode=False)
+    except (Exception, SystemExit) as error:
+        if strict or not html.is_dir():
+            raise SiteFailed(f"Sphinx made no page:\n{error}") from error
+    return _completed(source, html)
+
+
+def _completed(source: Path, html: Path) -> Path:
     _correct_pages(html)
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html

@@ -1,0 +1,129 @@
+"""The audit of a table that a reader has given: `labelaudit audit` in a process of its own.
+
+The report lies in `_build/audits/<digest>`, named by the table and by what was asked about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from book.tools.checkout import Checkout
+from book.tools.parameters import ContractError
+from book.tools.serve.jobs import Job, Queue
+from book.tools.serve.uploads import columns, find
+from labelaudit.command_line import CommandError
+from labelaudit.files import digest, write_atomically
+
+# What the page may set, with the text beside it; those that the command does not know are left out.
+COLUMN_OPTIONS = {
+    "label": "the sensitive column, with two values",
+    "bag": "the bag of each record, if bags are given",
+    "id": "the name of each record, if it has one",
+    "person": "the person of each record, if a person has several",
+}
+TARGETS = ("additive", "multiplicative", "epsilon")
+REPORT = "report.html"
+
+
+def known_options() -> dict[str, str]:
+    """The columns that this version of `labelaudit audit` can be told about."""
+    from labelaudit.cli import build_parser
+
+    subparsers = build_parser("audit")._subparsers
+    assert subparsers is not None
+    [choices] = [action.choices for action in subparsers._group_actions]
+    options = choices["audit"]._option_string_actions  # type: ignore[index,call-overload]
+    return {name: text for name, text in COLUMN_OPTIONS.items() if f"--{name}" in options}
+
+
+def order(checkout: Checkout, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Check what the page sends, and give the arguments of the command and the report's folder."""
+    table = find(checkout, str(body.get("table", "")))
+    there = columns(table)
+    chosen = {name: str(body[name]) for name in known_options() if body.get(name)}
+    if "label" not in chosen:
+        raise ContractError("label: choose the column to protect")
+    for name, column in chosen.items():
+        if column not in there:
+            raise ContractError(f"{name}: {column!r} is not a column of {table.name}")
+    kind, limit = str(body.get("target", TARGETS[0])), body.get("limit", 0.05)
+    if kind not in TARGETS:
+        raise ContractError(f"target: {kind!r} is not among: {', '.join(TARGETS)}")
+    if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
+        raise ContractError(f"limit: {limit!r} is not a number of at least 0")
+    chosen["target"] = f"{kind}={limit:g}"
+    if positive := str(body.get("positive", "")):
+        chosen["positive"] = positive
+    # One word for an option and its value: a column may be called --output.
+    options = [f"--{name}={value}" for name, value in chosen.items()]
+    name = digest([table.parent.name, options])[:16]
+    return {
+        "audit": name,
+        "table": str(body["table"]),
+        "name": table.name,
+        "chosen": chosen,
+        "arguments": [*options, "--", str(table)],
+    }
+
+
+def folder(checkout: Checkout, name: str) -> Path:
+    """The folder of a report; a name is made of hexadecimal digits alone."""
+    if not re.fullmatch(r"[0-9a-f]{16}", name):
+        raise ContractError(f"{name!r} is not the name of a report")
+    return checkout.build / "audits" / name
+
+
+async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
+    """Run the command, and pass on the lines of its progress."""
+    place = folder(checkout, job.order["audit"])
+    await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
+    *options, _, table = job.order["arguments"]
+    output = [f"--output={place / REPORT}", "--overwrite"]
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "labelaudit", "audit", *options, *output, "--", table),
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+        env=os.environ | {"PYTHONPATH": str(checkout.package.parent)},
+    )
+    job.processes.add(process.pid)
+    last = ""
+    assert process.stderr is not None
+    while line := await process.stderr.readline():
+        last = line.decode(errors="replace").strip() or last
+        step = re.sub(r"^\[.*?\] *", "", last).replace(table, Path(table).name)
+        queue.update(job, {"state": "running", "heading": step})
+    status = await process.wait()
+    if status == 0:
+        record = {key: job.order[key] for key in ("audit", "table", "name", "chosen")}
+        write_atomically(place / "audit.json", json.dumps(record))
+        queue.update(job, {"state": "done", "audit": job.order["audit"]})
+        return
+    await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+    message = last.replace(table, Path(table).name).removeprefix("labelaudit: ")
+    state = "refused" if status == CommandError.status else "failed"
+    queue.update(job, {"state": state, "message": message or f"it ended with status {status}"})
+
+
+def list_audits(checkout: Checkout) -> list[dict[str, Any]]:
+    """Every report that is there."""
+    records = (checkout.build / "audits").glob("*/audit.json")
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(records)]
+
+
+def delete(checkout: Checkout, name: str) -> None:
+    """Remove a report and, unless another report is about it, the table."""
+    place = folder(checkout, name)
+    tables = {record["audit"]: record["table"] for record in list_audits(checkout)}
+    shutil.rmtree(place, ignore_errors=True)
+    table = tables.pop(name, None)
+    if table is not None and table not in tables.values():
+        shutil.rmtree(find(checkout, table).parent, ignore_errors=True)

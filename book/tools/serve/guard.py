@@ -1,0 +1,163 @@
+"""Who is answered: the rules that keep every other web page, and every other machine, out.
+
+The server runs code, so a page from elsewhere must not be able to call it, nor read from it. Each
+rule is a function that raises `Rejected`; a request must pass all of them before a handler sees it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from tornado.httputil import HTTPServerRequest
+from tornado.web import RequestHandler
+
+# The only address that the server listens at.
+ADDRESS = "127.0.0.1"
+LOOPBACK = frozenset({ADDRESS, "localhost"})
+ENTER = "/enter"
+UPLOAD = "/api/upload"
+# On every answer. No header of cross-origin sharing is ever sent.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+PAGE_POLICY = "frame-ancestors 'self'; base-uri 'self'; form-action 'self'; object-src 'none'"
+# The page of a run may hold what a stranger wrote into a table. It has an origin of its own, which
+# no cookie belongs to, and may load and send nothing.
+SANDBOX = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'"
+    " 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none';"
+    " form-action 'none'; frame-ancestors 'self'"
+)
+
+
+class Rejected(Exception):
+    """A request that is not answered: a status of HTTP, and why."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        """`reason` is shown to whoever asked."""
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The token of the first address, and the cookie that it is exchanged for."""
+
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+
+
+def cookie_name(request: HTTPServerRequest) -> str:
+    """Cookies do not know ports, so the name does: two servers do not log each other out."""
+    return f"labelaudit-{urlsplit(f'//{request.host}').port or 80}"
+
+
+def loopback_host(request: HTTPServerRequest, keys: Keys) -> None:
+    """A name that somebody else's DNS points at this machine is not ours."""
+    if request.host.rpartition(":")[0] not in LOOPBACK and request.host not in LOOPBACK:
+        raise Rejected(403, f"the host {request.host!r} is not this machine")
+
+
+def own_origin(request: HTTPServerRequest, keys: Keys) -> None:
+    """A request that says which page sent it must come from our own."""
+    origin = request.headers.get("Origin")
+    if origin is not None and origin != f"http://{request.host}":
+        raise Rejected(403, f"a page of {origin!r} may not ask this server")
+
+
+def own_site(request: HTTPServerRequest, keys: Keys) -> None:
+    """Pages at another port of this machine share our cookies; the browser tells them apart."""
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if site not in ("same-origin", "none"):
+        reason = "another page led here; type the address into the browser instead"
+        raise Rejected(403, reason)
+
+
+def known_method(request: HTTPServerRequest, keys: Keys) -> None:
+    """Reading is GET or HEAD; everything that does something is POST."""
+    if request.method not in ("GET", "HEAD", "POST"):
+        raise Rejected(405, f"the method {request.method} is not used here")
+
+
+def typed_body(request: HTTPServerRequest, keys: Keys) -> None:
+    """A form of a foreign page can send text, but not JSON without asking first."""
+    if request.method != "POST":
+        return
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    expected = "multipart/form-data" if request.path == UPLOAD else "application/json"
+    if kind != expected:
+        raise Rejected(415, f"the body must be {expected}, not {kind or 'untyped'}")
+
+
+def known_cookie(request: HTTPServerRequest, keys: Keys) -> None:
+    """All but the first address needs the cookie that the first address gives."""
+    if request.path == ENTER:
+        return
+    cookie = request.cookies.get(cookie_name(request))
+    if not same_secret(cookie.value if cookie else "", keys.cookie):
+        reason = "open the address that `labelaudit serve` printed when it was started"
+        raise Rejected(401, reason)
+
+
+def same_secret(given: str, secret: str) -> bool:
+    """Whether two secrets are equal, in a time that does not tell how far they agree."""
+    return hmac.compare_digest(given.encode(), secret.encode())
+
+
+Rule = Callable[[HTTPServerRequest, Keys], None]
+RULES: tuple[Rule, ...] = (
+    loopback_host,
+    own_origin,
+    own_site,
+    known_method,
+    typed_body,
+    known_cookie,
+)
+
+
+class Guarded(RequestHandler):
+    """A handler that answers only requests which pass every rule."""
+
+    policy = PAGE_POLICY
+
+    def set_default_headers(self) -> None:
+        """The headers of every answer, errors included."""
+        self.clear_header("Server")
+        for name, value in HEADERS.items():
+            self.set_header(name, value)
+        self.set_header("Content-Security-Policy", self.policy)
+
+    def prepare(self) -> None:
+        """Apply the rules before any method of a handler runs."""
+        try:
+            for rule in RULES:
+                rule(self.request, self.settings["keys"])
+        except Rejected as rejection:
+            self.reject(rejection)
+
+    def reject(self, rejection: Rejected) -> None:
+        """Answer with the reason, as text."""
+        self.set_status(rejection.status)
+        self.set_header("Content-Type", "text/plain; charset=utf-8")
+        self.finish(f"labelaudit: {rejection}\n")
+
+
+class Enter(Guarded):
+    """The first address: takes the token out of sight and gives the cookie."""
+
+    def get(self) -> None:
+        """Exchange the token for the cookie, which no script can read."""
+        if not same_secret(self.get_query_argument("token", ""), self.settings["keys"].token):
+            return self.reject(Rejected(401, "this token is not the one that was printed"))
+        name, value = cookie_name(self.request), self.settings["keys"].cookie
+        self.set_cookie(name, value, httponly=True, samesite="Strict", path="/")
+        self.redirect("/")
+        return None

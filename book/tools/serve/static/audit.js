@@ -1,0 +1,117 @@
+// The audit of a table: give it, name its columns, read the report, delete both.
+
+import { call, element, Progress, watch } from "./tools.js";
+
+const part = (id) => document.getElementById(id);
+const progress = new Progress();
+part("progress").append(progress.box);
+let about, table;
+
+start().catch((error) => progress.say(error.message, true));
+
+async function start() {
+  about = await call("/api/audits");
+  list(about.audits);
+}
+
+part("table").addEventListener("change", () => give(part("table").files[0]));
+for (const [event, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
+  part("drop").addEventListener(event, (happened) => {
+    happened.preventDefault();
+    part("drop").classList.toggle("live-over", over);
+    if (event === "drop") give(happened.dataTransfer.files[0]);
+  });
+}
+
+async function give(file) {
+  if (!file) return;
+  part("choices").hidden = true;
+  if (file.size > about.limit) {
+    part("chosen").textContent = `${file.name} is too large; at most ${about.limit / 1e6} MB.`;
+    return;
+  }
+  part("chosen").textContent = `Reading ${file.name}.`;
+  const body = new FormData();
+  body.append("file", file);
+  try {
+    table = await call("/api/upload", body);
+  } catch (error) {
+    part("chosen").textContent = error.message;
+    return;
+  }
+  part("chosen").textContent = `${table.name}, ${table.columns.length} columns.`;
+  offer();
+}
+
+function offer() {
+  const inputs = {};
+  const field = (name, meaning, control) => {
+    control.id = `audit-${name}`;
+    inputs[name] = control;
+    return element("div", { className: "live-field" },
+      element("label", { htmlFor: control.id }, name),
+      element("div", { className: "live-control" }, control),
+      element("p", { className: "live-meaning" }, `${meaning}.`));
+  };
+  const select = (options) => element("select", {}, ...options.map((option) =>
+    element("option", { value: option }, option || "none")));
+  const columns = Object.entries(about.columns).map(([name, meaning]) =>
+    field(name, meaning, select(["", ...table.columns])));
+  const target = field("target", "what the privacy target limits", select(about.targets));
+  const limit = field("limit", "the largest allowed value",
+    element("input", { type: "text", inputMode: "decimal", value: "0.05" }));
+  const positive = field("positive", "which of the label's two values counts as 1, if not obvious",
+    element("input", { type: "text" }));
+  part("choices").replaceChildren(...columns, positive, target, limit,
+    element("div", { className: "live-actions" },
+      element("button", { type: "submit", className: "live-run" }, "Audit"),
+      element("button", { type: "button", onclick: forget }, "Delete this table")));
+  part("choices").hidden = false;
+  part("form").onsubmit = async (event) => {
+    event.preventDefault();
+    const values = Object.fromEntries(
+      Object.entries(inputs).map(([name, control]) => [name, control.value]));
+    const given = values.limit.trim();
+    values.limit = given === "" ? Number.NaN : Number(given);
+    if (Number.isNaN(values.limit)) values.limit = given;
+    try {
+      const job = await call("/api/audits", { table: table.reference, ...values });
+      const end = await watch(job, (state) => progress.show(state));
+      if (end.state === "done") show(end.audit);
+      list((await call("/api/audits")).audits);
+    } catch (error) {
+      progress.say(error.message, true);
+    }
+  };
+}
+
+async function forget() {
+  await call("/api/upload/delete", { reference: table.reference });
+  part("choices").hidden = true;
+  part("chosen").textContent = `${table.name} has been deleted.`;
+  part("table").value = "";
+}
+
+function list(audits) {
+  const said = ({ name, chosen }) => `${name}: ${Object.entries(chosen)
+    .map(([key, value]) => `${key} ${value}`).join(", ")}`;
+  const row = (one) => element("li", {}, said(one), " ",
+    element("button", { type: "button", onclick: () => show(one.audit) }, "Show"), " ",
+    element("a", { href: `/audits/${one.audit}/numbers`, download: "" }, "numbers"), " ",
+    element("button", { type: "button", onclick: () => remove(one) }, "Delete report and table"));
+  part("reports").replaceChildren(...audits.length
+    ? [element("h2", {}, "Reports"), element("ul", {}, ...audits.map(row))] : []);
+}
+
+async function remove({ audit }) {
+  await call(`/api/reports/${audit}`, {});
+  part("report").replaceChildren();
+  list((await call("/api/audits")).audits);
+}
+
+function show(audit) {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  part("report").replaceChildren(element("iframe", { className: "live-report",
+    title: "the report", src: `/audits/${audit}/page?theme=${dark ? "dark" : "light"}` }));
+  part("report").scrollIntoView();
+}

@@ -1,0 +1,50 @@
+// The result of a run beside the book: headline numbers, then figures opposite each other.
+
+import { element } from "./tools.js";
+
+const theme = () => document.documentElement.dataset.theme
+  || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+
+export const pageOf = (run) => `/runs/${run}/page?theme=${theme()}`;
+
+/** `book` is the document of the book's own page. */
+export function result(run, book, base) {
+  const files = [...run.files, `${run.chapter}.ipynb`];
+  return element("section", { className: "live-result", ariaLabel: "your run" },
+    element("h3", {}, `Your run: ${run.description}`),
+    numbers(run),
+    ...run.figures.map((figure) => pair(run, figure, book, base)),
+    element("p", {}, "Files of this run: ", ...files.flatMap((name, index) => [
+      index ? ", " : "",
+      element("a", { href: `/runs/${run.run}/files/${name}`, download: name }, name)])));
+}
+
+function numbers(run) {
+  if (!run.numbers.length) return null;
+  const row = (tag, cells) => element("tr", {}, ...cells.map((cell) => element(tag, {}, cell)));
+  return element("div", { className: "live-scroll" }, element("table", {},
+    element("thead", {}, row("th", ["number", "yours", "the book's"])),
+    element("tbody", {}, ...run.numbers.map(({ meaning, yours, book }) =>
+      row("td", [meaning, yours, book])))));
+}
+
+/** A caption in which formulas may not be set yet. */
+function plain(caption) {
+  const signs = { eps: "ε", eta: "η", abs: "" };
+  return caption.trim().replace(/\\\(|\\\)/g, "")
+    .replace(/\\(\w+)/g, (whole, name) => signs[name] ?? name);
+}
+
+function pair(run, figure, book, base) {
+  const original = book?.getElementById(figure.name);
+  const picture = original?.querySelector("img");
+  const number = original?.querySelector(".caption-number")?.textContent.trim() ?? figure.name;
+  const title = plain(original?.querySelector(".caption-text")?.textContent ?? "");
+  const side = (label, src, alt) => element("figure", {}, element("figcaption", {}, label),
+    element("a", { href: src, target: "_blank" }, element("img", { src, alt, loading: "lazy" })));
+  return element("div", { className: "live-pair" },
+    element("p", {}, element("strong", {}, `${number} `), title.split(". ")[0]),
+    picture ? side("the book's", new URL(picture.getAttribute("src"), base).pathname,
+      picture.alt) : null,
+    side("yours", `/runs/${run.run}/figures/${figure.file}`, figure.alt));
+}
