@@ -49,6 +49,7 @@ from labelaudit.mechanisms import (
     NoRelease,
     RandomizedResponse,
 )
+from labelaudit.redrawn import Redrawn, redrawn_attack
 from labelaudit.repeated import Repeated
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ __all__ = [
     "Mechanism",
     "NoRelease",
     "RandomizedResponse",
+    "Redrawn",
     "Repeated",
     "additive_advantage",
     "advantage_with_known_members",
@@ -83,6 +85,7 @@ __all__ = [
     "posterior_and_shift",
     "priors",
     "realised_advantage",
+    "redrawn_attack",
     "sampled_advantage",
     "worth",
 ]

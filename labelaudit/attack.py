@@ -103,7 +103,7 @@ def log_evidence(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> F
 
 def complete_logs(mechanism: Mechanism, releases: Floats) -> Floats:
     """Log P(release | count) with its scale, where the mechanism knows it."""
-    return _checked_logs(mechanism, releases) + mechanism.log_scale(releases)[:, None]
+    return checked_logs(mechanism, releases) + mechanism.log_scale(releases)[:, None]
 
 
 def is_compiled(mechanism: Mechanism) -> TypeGuard[NoisyCount]:
@@ -121,7 +121,7 @@ def attack(
     if mechanism.epsilon == 0:
         unmoved = {"posterior": priors, "ratio": np.ones_like(priors), "shift": 0 * priors}
         results = np.stack([unmoved[form] for form in forms])
-        results[:, np.isneginf(_checked_logs(mechanism, values)).all(axis=1)] = np.nan
+        results[:, np.isneginf(checked_logs(mechanism, values)).all(axis=1)] = np.nan
     elif is_compiled(mechanism):
         results = _noisy_count(priors, mechanism, values, forms)
     else:
@@ -174,7 +174,7 @@ def _any_channel(
     for start in range(0, len(eta), step):
         part = slice(start, start + step)
         priors = eta[part]
-        logs = _checked_logs(mechanism, releases[part])
+        logs = checked_logs(mechanism, releases[part])
         peaks = logs.max(axis=1, keepdims=True)
         # A common term of huge size would swallow the differences.
         logs = logs - np.where(np.isfinite(peaks), peaks, 0)
@@ -233,7 +233,7 @@ def _from_shifts(eta: Floats, shifts: Floats, forms: tuple[Form, ...]) -> Floats
         return np.stack([convert(form) for form in forms])
 
 
-def _checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:
+def checked_logs(mechanism: Mechanism, releases: Floats) -> Floats:
     """The mechanism's log likelihoods; a user's own mechanism may return an invalid table."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.asarray(mechanism.log_likelihood(releases), dtype=np.float64)
