@@ -53,7 +53,7 @@ from labelaudit.redrawn import Redrawn, redrawn_attack
 from labelaudit.repeated import Repeated
 
 if TYPE_CHECKING:
-    from labelaudit import bounds, multiclass
+    from labelaudit import bounds, design, multiclass
 
 __all__ = [
     "CountChannel",
@@ -70,6 +70,7 @@ __all__ = [
     "advantage_with_known_members",
     "bayes_guess",
     "bounds",
+    "design",
     "expected_advantage",
     "expected_worth",
     "high_probability_advantage",
@@ -92,7 +93,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Load `bounds` and `multiclass` on first use: the other functions do without them."""
-    if name in ("bounds", "multiclass"):
+    """Load these on first use: the other functions do without them."""
+    if name in ("bounds", "design", "multiclass"):
         return import_module(f"labelaudit.{name}")
     raise AttributeError(f"module 'labelaudit' has no attribute {name!r}")

@@ -21,6 +21,7 @@ from labelaudit import (
     LaplaceProportions,
     additive_advantage,
     bounds,
+    worth,
 )
 from labelaudit.poisson_binomial import leave_one_out, pmf
 
@@ -542,3 +543,100 @@ def test_the_solution_is_right():
     for size, enough in ((found["exact"], True), (found["exact"] - 2, False)):
         assert (bounds.two_point_advantage(0.4, 0.6, 0.5, size)[2] <= 0.001) == enough
     assert found["exact"] < found["gap"] < found["plain"] and found["Bessel"] is None
+
+
+# --- noise, uniform priors, and a density at one half --------------------------------------------
+
+
+def noisy_excess(bound):
+    """The largest excess of an advantage over `bound(eta, epsilon)` on hard bags and all noises."""
+    excess = []
+    for size, epsilon in itertools.product([1, 2, 3, 9, 33], [1e-6, 0.05, 0.5, 1.0, 3.0, math.inf]):
+        eta = hard_bags(size, 200, np.random.default_rng(size))
+        gain = additive_advantage(eta, GeometricProportions(size, epsilon))
+        excess.append((gain - bound(eta, epsilon) * ROUNDING).max())
+    return max(excess)
+
+
+def test_one_bound_covers_response_aggregation_and_noise():
+    assert noisy_excess(bounds.noisy_bag_bounds) <= 1e-15
+    # Two per cent less is no bound any more, nor is the variance of one person more.
+    assert noisy_excess(lambda eta, epsilon: 0.98 * bounds.noisy_bag_bounds(eta, epsilon)) > 1e-4
+    shrunk = lambda eta, epsilon: bounds.noisy_bag_bounds(eta, 0.97 * epsilon)  # noqa: E731
+    assert noisy_excess(shrunk) > 1e-4
+
+
+def test_the_bound_under_noise_has_its_two_ends():
+    mu, k = np.array([0.01, 0.1, 0.25]), np.array([1, 7, 300])
+    tanh = math.tanh(0.35)
+    np.testing.assert_allclose(bounds.noisy_bound(mu, 1, 0.7), 2 * mu * tanh, rtol=1e-12)
+    np.testing.assert_allclose(
+        bounds.noisy_bound(mu, k, math.inf), bounds.aggregation_bound(mu, k), rtol=1e-14
+    )
+    assert bounds.noisy_bound(mu, k, 0.0).max() < 1e-15
+    for epsilon, variance in ((0.2, 15.75), (1e-4, 3.0), (2.0, 0.5)):
+        q = math.exp(-epsilon)
+
+        def kernel(t, q=q, variance=variance):
+            noise = (1 - q) ** 2 / (1 - 2 * q * math.cos(t) + q * q)
+            return math.exp(-variance * (1 - math.cos(t))) * noise / math.pi
+
+        peaks = [1e-4, 1e-3, 1e-2, 0.1, 1.0]
+        exact, _ = integrate.quad(kernel, 0, math.pi, points=peaks, limit=500)
+        actual = bounds.noisy_bound(0.25, 1 + variance / 0.25, epsilon)
+        assert actual == pytest.approx(0.5 * exact, rel=1e-8)
+
+
+def test_a_coin_among_others_has_a_worth_between_the_two_bounds():
+    """Left: the best linear predictor. Right: which labels are coins is told to the attacker."""
+    largest = 0.0
+    for size in (2, 3, 9, 40):
+        eta = hard_bags(size, 500, np.random.default_rng(size))
+        eta[:, 0] = 0.5
+        information = worth(eta, LabelProportions(size))[:, 0]
+        others = (eta * (1 - eta))[:, 1:].sum(axis=1)
+        low, high = bounds.coin_worth_bounds(others)
+        assert np.all(low <= information * ROUNDING)
+        assert np.all(information <= high * ROUNDING)
+        largest = max(largest, (information / low).max())
+        # The mutants: a bound as large as the other one's middle would fail on both sides.
+        assert np.any(information < 1.02 * low)
+        assert np.any(information > 0.98 * high)
+    assert largest > 1.2
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 10, 40])
+def test_uniform_priors_have_an_advantage_of_one_over_the_bag_size(size):
+    """A false alarm has probability 1e-6: the seed is fixed."""
+    eta = np.random.default_rng(size).random((200_000 // size, size))
+    gains = additive_advantage(eta, LabelProportions(size)).mean(axis=1)
+    error = 4.9 * gains.std() / math.sqrt(len(gains))
+    low, high = bounds.uniform_advantage_bounds(size)
+    assert low - error <= gains.mean() <= high + error
+    if size > 2:
+        assert gains.mean() < 0.9 * high
+    coin = eta.copy()
+    coin[:, 0] = 0.5
+    quarter = worth(coin, LabelProportions(size))[:, 0] / 4
+    both = math.hypot(gains.std(), quarter.std()) / math.sqrt(len(gains))
+    assert abs(gains.mean() - quarter.mean()) <= 4.9 * both + 1e-12
+
+
+def test_a_density_at_one_half_sets_the_limit():
+    """k EAdv of uniform priors and of Beta(2, 2), with an atom elsewhere, at k = 600."""
+    rng = np.random.default_rng(0)
+    k, n_bags = 600, 250
+
+    def mixed(shape):
+        return np.where(rng.random(shape) < 0.3, 0.1, rng.random(shape))
+
+    for density, mu, draw in (
+        (1.0, 1 / 6, rng.random),
+        (1.5, 0.2, partial(rng.beta, 2, 2)),
+        (0.7, 0.7 / 6 + 0.3 * 0.09, mixed),
+    ):
+        gains = additive_advantage(draw((n_bags, k)), LabelProportions(k)).mean(axis=1)
+        error = 4.9 * gains.std() / math.sqrt(n_bags)
+        limit = float(bounds.density_limit(density, mu))
+        assert abs(k * gains.mean() - limit) <= k * error + 0.02 * limit
+        assert abs(k * gains.mean() - 1.25 * limit) > k * error

@@ -70,6 +70,78 @@ def bag_bounds(eta: ArrayLike) -> Floats:
     return 2 * spread * special.ive(0, others)
 
 
+def noisy_bound(mu: ArrayLike, bag_size: ArrayLike, epsilon: ArrayLike) -> Floats:
+    """One bound on EAdv of RR, LLP and LLP+Geom: `aggregation_bound` with geometric noise.
+
+    2 mu (1 - q) / (1 + q) exp(-v) (I_0(v) + 2 sum_n q^n I_n(v)) with v = (bag_size - 1) mu and
+    q = exp(-epsilon). For a bag of one it is 2 mu tanh(epsilon / 2).
+
+    >>> noisy_bound(0.25, [1, 64], [1.0, 0.2]).round(4).tolist()
+    [0.2311, 0.0294]
+    """
+    spread = variances(mu)
+    return _noisy(spread, (sizes(bag_size) - 1) * spread, epsilons(epsilon))
+
+
+def noisy_bag_bounds(eta: ArrayLike, epsilon: ArrayLike) -> Floats:
+    """`noisy_bound` for each member of given bags, as `bag_bounds`.
+
+    >>> noisy_bag_bounds([0.5, 0.5], 1.0).round(4).tolist()
+    [0.1998, 0.1998]
+    """
+    spread = members(eta)
+    spread = spread * (1 - spread)
+    others = np.maximum(spread.sum(axis=-1, keepdims=True) - spread, 0.0)
+    return _noisy(spread, others, epsilons(epsilon))
+
+
+def _noisy(own: Floats, others: Floats, epsilon: Floats) -> Floats:
+    from scipy import special
+
+    own, others, epsilon = np.broadcast_arrays(own, others, epsilon)
+    q = np.exp(-epsilon)
+    last = int(40 + 10 * math.sqrt(float(others.max(initial=0.0))))
+    terms = sum(2 * q**n * special.ive(n, others) for n in range(1, last))
+    # The Bessel functions fall with n, so a geometric series bounds what is left out.
+    rest = 2 * q**last * special.ive(last, others)
+    return 2 * own * ((1 - q) * (special.ive(0, others) + terms) + rest) / (1 + q)
+
+
+def coin_worth_bounds(variance: ArrayLike) -> tuple[Floats, Floats]:
+    """Bounds on the worth of LLP for a coin among others whose count has this variance V.
+
+    1 / (4 V + 1) and (1 - exp(-2 V)) / (2 V). A quarter of the worth is the additive advantage
+    averaged over a uniform prior of that person.
+
+    >>> [bound.round(4).tolist() for bound in coin_worth_bounds([0.0, 2.0])]
+    [[1.0, 0.1111], [1.0, 0.2454]]
+    """
+    spread = at_most(variance, "variance", math.inf)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        above = np.where(spread > 0, -np.expm1(-2 * spread) / (2 * spread), 1.0)
+    return 1 / (4 * spread + 1), above
+
+
+def uniform_advantage_bounds(bag_size: ArrayLike) -> tuple[Floats, Floats]:
+    """Bounds on EAdv of LLP under uniform priors: 3 / (8 k + 4) and (1 - 2^-k) / (2 k).
+
+    >>> [round(float(bound), 4) for bound in uniform_advantage_bounds(10)]
+    [0.0357, 0.05]
+    """
+    size = sizes(bag_size)
+    return 3 / (8 * size + 4), (1 - 0.5**size) / (2 * size)
+
+
+def density_limit(density: ArrayLike, mu: ArrayLike) -> Floats:
+    """The limit of k EAdv under LLP, f(1/2) / (16 mu), if eta has a density f continuous at 1/2.
+
+    >>> float(density_limit(1.0, 1 / 6))
+    0.375
+    """
+    with np.errstate(divide="ignore"):
+        return at_most(density, "density", math.inf) / (16 * variances(mu))
+
+
 def bag_gap_bounds(eta: ArrayLike) -> Floats:
     """A bound for each member that falls exponentially when the others are biased as it is.
 
