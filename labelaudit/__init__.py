@@ -13,8 +13,7 @@ all of them.
 from __future__ import annotations
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labelaudit import poisson_binomial, priors
 from labelaudit.advantage import (
@@ -55,6 +54,9 @@ from labelaudit.repeated import Repeated
 if TYPE_CHECKING:
     from labelaudit import bounds, design, multiclass
 
+    # Loaded by `__getattr__` from `report`, which stands above what is here.
+    audit: Any
+
 __all__ = [
     "CountChannel",
     "Estimate",
@@ -68,6 +70,7 @@ __all__ = [
     "Repeated",
     "additive_advantage",
     "advantage_with_known_members",
+    "audit",
     "bayes_guess",
     "bounds",
     "design",
@@ -92,8 +95,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> Any:
     """Load these on first use: the other functions do without them."""
+    if name == "audit":
+        return import_module("labelaudit.report").audit
     if name in ("bounds", "design", "multiclass"):
         return import_module(f"labelaudit.{name}")
     raise AttributeError(f"module 'labelaudit' has no attribute {name!r}")

@@ -52,6 +52,7 @@ def _run(arguments: list[str]) -> int:
     parsed, left = parser.parse_known_args(arguments)
     if left:
         Parser(prog=f"labelaudit {command}").error(f"unrecognized arguments: {' '.join(left)}")
+    parsed.given = arguments
     return parsed.run(parsed)
 
 

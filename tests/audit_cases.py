@@ -37,14 +37,14 @@ def known_estimates(eta, labels, refits=2):
     return EtaEstimates.ready_made(np.asarray(eta, dtype=float), labels, refits)
 
 
-def exposed(setting, low, high, difference=0.0):
+def exposed(setting, low, high, difference=0.0, revealed=0.0, realised=None):
     middle = Interval((low + high) / 2, (high - low) / 4, low, high)
+    true = middle if realised is None else Interval(sum(realised) / 2, 0.01, *realised)
     gap = Interval(difference, 0.01, difference - 0.02, difference + 0.02)
-    return Exposure(setting, middle, middle, gap, middle, middle, (), "exact")
+    proven = Interval(revealed, 0.0, revealed, revealed)
+    return Exposure(setting, middle, true, gap, middle, proven, (), "exact")
 
 
-GOOD = known_estimates(some_rows(3000)["eta"], some_rows(3000)["bought"]).calibration
-BAD = known_estimates(np.full(600, 0.9), some_rows()["bought"]).calibration
 RR, LLP = (
     report.AuditPlan(mechanisms=[name], bag_sizes=[8], epsilons=[2.0]).settings[0]
     for name in ("rr", "llp")

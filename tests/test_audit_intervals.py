@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from audit_cases import GOOD, LLP, exposed, known_estimates
+from audit_cases import LLP, exposed, known_estimates
 
 from labelaudit import report
 from labelaudit.learning.eta import cross_fit
@@ -67,9 +67,9 @@ def test_one_endless_round_does_not_settle_a_percentile():
     assert (endless.low, endless.high) == (1.0, math.inf)
     plain = exposed(LLP, 0.1, 0.2)
     target = report.Target("multiplicative", 1.1)
-    assert report.decide(replace(plain, percentile=endless), target, GOOD).word == "cannot tell"
+    assert report.decide(replace(plain, percentile=endless), target).word == "cannot tell"
     always = over_refits([over_rounds([Measured(math.inf, math.inf, math.inf)] * 3)] * 2)
-    assert report.decide(replace(plain, percentile=always), target, GOOD).word == "misses"
+    assert report.decide(replace(plain, percentile=always), target).word == "misses"
 
 
 def test_groups_take_bags_of_every_size():

@@ -27,7 +27,7 @@ def read_frame(path: Path) -> Any:
         # Arrow keeps a column it cannot decode as bytes, and decodes the names when asked.
         if not is_parquet and any(map(pyarrow.types.is_binary, table.schema.types)):
             raise UnicodeError
-        _check_names(path, table.column_names)
+        check_names(path, table.column_names)
     except UnicodeError:
         raise ValueError(NOT_UTF_8.format(path)) from None
     except (pyarrow.ArrowException, OSError) as error:
@@ -71,7 +71,8 @@ def _is_parquet(path: Path) -> bool:
     return is_parquet
 
 
-def _check_names(path: Path, names: list[str]) -> None:
+def check_names(path: Path | str, names: list[str]) -> None:
+    """Reject repeated names, and a single name that holds another separator than a comma."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise ValueError(f"{path} has more than one column of the name {listed(twice)}")

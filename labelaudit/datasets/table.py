@@ -6,10 +6,10 @@ values were missing, how rare categories were pooled.
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelaudit.checks import Floats, Ints
-from labelaudit.datasets.frame import listed, read_frame
+from labelaudit.datasets.frame import check_names, listed, read_frame
 from labelaudit.files import file_digest
 
 # The kinds of numpy dtype that hold measurements: numbers and dates.
@@ -45,17 +45,23 @@ class Column:
 class Table:
     """A table with a sensitive label. Missing features are NaN; categories are codes from 0."""
 
-    path: Path
+    name: str
+    fingerprint: str  # the checksum of the file, or of the data frame's values
     label: str
     positive: str  # the value that counts as 1
-    labels: NDArray[np.uint8]
-    features: NDArray[np.float32]
+    # What is about persons stays out of a repr, which may end up in a log.
+    labels: NDArray[np.uint8] = field(repr=False)
+    features: NDArray[np.float32] = field(repr=False)
     columns: tuple[Column, ...]
-    prior: Floats | None
-    bags: Ints | None  # the bag of each row, numbered from 0
-    bag_names: tuple[str, ...]
-    ids: tuple[str, ...]
+    prior: Floats | None = field(repr=False)
+    bags: Ints | None = field(repr=False)  # the bag of each row, numbered from 0
+    bag_names: tuple[str, ...] = field(repr=False)
+    ids: tuple[str, ...] = field(repr=False)
     notes: tuple[str, ...]
+    named: bool = False  # whether a column names the rows
+    persons: Ints | None = field(default=None, repr=False)  # whose row it is, numbered from 0
+    groups: Ints | None = field(default=None, repr=False)
+    group_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -67,86 +73,135 @@ class Table:
         return np.array([column.categorical for column in self.columns], dtype=bool)
 
     @property
+    def rows_of_a_person(self) -> int:
+        """The most rows of a person; 1 where nobody says whose rows they are."""
+        return 1 if self.persons is None else int(np.bincount(self.persons).max())
+
+    @property
     def bag_sizes(self) -> Ints | None:
         """How many rows each bag has; bags may be of unequal size."""
         return None if self.bags is None else np.bincount(self.bags)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """The checksum of the file."""
-        return file_digest(self.path)
-
 
 def read_table(
-    path: str | Path,
+    source: Any,
     *,
     label: str,
     features: Sequence[str] | None = None,
     prior: str | None = None,
+    model: Any = None,
     bag: str | None = None,
+    hide_bag: bool = False,
+    person: str | None = None,
+    by: str | None = None,
     identifier: str | None = None,
     positive: str | float | bool | None = None,
 ) -> Table:
-    """Read a table for an audit, or raise an error of one line that says why it cannot be read.
+    """Read a csv or parquet file or a data frame for an audit, or say in one line why not.
 
-    Without `features`, every other usable column is used; a column in `features` must be usable.
-    With `prior`, a column of P(y = 1 | x), no features are read. `positive` says which of two
-    labels counts as 1, unless they are 1, true or yes against 0, false or no.
+    Without `features`, every other usable column is used, the bag column too unless `hide_bag`:
+    an attacker must know the bags to use the release. A column in `features` must be usable. With
+    `prior`, a column of P(y = 1 | x), or a fitted scikit-learn classifier as `model`, no features
+    are kept. `person` says whose row it is, `by` which group it belongs to. `positive` says which
+    of two labels counts as 1, unless they are 1, true or yes against 0, false or no.
 
     >>> import pandas
-    >>> import tempfile
     >>> frame = pandas.DataFrame({"age": [30, 41, 52], "bought": ["yes", "no", "no"]})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     frame.to_csv(f"{folder}/shop.csv", index=False)
-    ...     table = read_table(f"{folder}/shop.csv", label="bought", features=["age"])
+    >>> table = read_table(frame, label="bought", features=["age"])
     >>> table.labels.tolist(), table.features.tolist()
     ([1, 0, 0], [[30.0], [41.0], [52.0]])
     """
     if isinstance(features, str):
         raise TypeError(f"features must be a list of columns, as in [{features!r}], not a text")
-    if features is not None and not len(features) and prior is None:
+    ready_made = prior is not None or model is not None
+    if features is not None and not len(features) and not ready_made:
         raise ValueError("features is empty: name a column, or leave it out to use all, or a prior")
-    path = Path(path)
-    frame = read_frame(path)
-    special = {"label": label, "prior": prior, "bag": bag, "identifier": identifier}
-    named = [name for name in (*special.values(), *(features or ())) if name is not None]
-    for name in named:
-        if name not in frame.columns:
-            raise ValueError(f"{path} has no column {name!r}; it has {listed(frame.columns)}")
-    if named.count(label) > 1:
+    if prior is not None and model is not None:
+        raise ValueError("a prior and a model are two ways to say the same: give one of them")
+    frame, name, fingerprint = _frame_of(source)
+    special = {"label": label, "prior": prior, "bag": bag, "person": person, "id": identifier}
+    asked = [each for each in (*special.values(), by, *(features or ())) if each is not None]
+    for each in asked:
+        if each not in frame.columns:
+            raise ValueError(f"{name} has no column {each!r}; it has {listed(frame.columns)}")
+    if asked.count(label) > 1:
         raise ValueError(f"the label {label!r} cannot be a feature, a prior or a bag as well")
     if bag is not None and bag == prior:
         raise ValueError(f"the bag {bag!r} cannot be the prior as well")
     notes: list[str] = []
-    needed = [name for name in (label, bag) if name is not None]
+    needed = [each for each in dict.fromkeys((label, bag, person, by)) if each is not None]
     incomplete = frame[needed].isna().any(axis=1)
     if incomplete.any():
         notes.append(f"{int(incomplete.sum()):,} rows without {' or '.join(needed)} were left out")
         frame = frame[~incomplete]
     if frame.empty:
-        raise ValueError(f"{path} has no row with a label")
+        raise ValueError(f"{name} has no row with a label")
     labels, positive_label = _labels(frame[label], positive)
-    codes, names = (None, ()) if bag is None else _codes(frame[bag])
+    kept_out = {*special.values()} - (set() if hide_bag or bag in (person, identifier) else {bag})
+    others = [each for each in frame.columns if each not in kept_out]
     values: NDArray[np.float32] = np.empty((len(frame), 0), np.float32)
     columns: list[Column] = []
-    if prior is None:
-        others = [name for name in frame.columns if name not in special.values()]
+    priors = None if prior is None else _prior(frame[prior])
+    if model is not None:
+        priors = _predicted(model, frame, others if features is None else features, positive_label)
+    elif prior is None:
         chosen = others if features is None else features
         values, columns = _features(frame, chosen, features is not None, notes)
     rows = frame.index if identifier is None else frame[identifier]
+    bags, bag_names = _codes(frame, bag)
+    groups, group_names = _codes(frame, by)
     return Table(
-        path=path,
+        name=name,
+        fingerprint=fingerprint,
         label=label,
         positive=positive_label,
         labels=labels,
         features=values,
         columns=tuple(columns),
-        prior=None if prior is None else _prior(frame[prior]),
-        bags=codes,
-        bag_names=names,
+        prior=priors,
+        bags=bags,
+        bag_names=bag_names,
         ids=tuple(str(row) for row in rows),
         notes=tuple(notes),
+        named=identifier is not None,
+        persons=_codes(frame, person)[0],
+        groups=groups,
+        group_names=group_names,
     )
+
+
+def _frame_of(source: Any) -> tuple[Any, str, str]:
+    """A data frame, its name and its checksum, from a path or a data frame."""
+    if isinstance(source, str | Path):
+        path = Path(source)
+        return read_frame(path), path.name, file_digest(path)
+    import pandas
+
+    if not isinstance(source, pandas.DataFrame):
+        raise TypeError(f"a table is a path or a pandas DataFrame, not {type(source).__name__}")
+    frame = source.set_axis([str(name) for name in source.columns], axis=1)
+    check_names("the data frame", list(frame.columns))
+    if frame.empty:
+        raise ValueError("the data frame has no rows")
+    frame.index = pandas.RangeIndex(1, len(frame) + 1)
+    hashes = pandas.util.hash_pandas_object(frame.astype(str), index=False).to_numpy()
+    return frame, "a data frame", hashlib.sha256(hashes.tobytes()).hexdigest()
+
+
+def _predicted(model: Any, frame: Any, others: Sequence[str], positive: str) -> Floats:
+    """The prior of a fitted classifier, by the columns that it names or by all others."""
+    names = [str(name) for name in getattr(model, "feature_names_in_", others)]
+    if not hasattr(model, "predict_proba"):
+        raise TypeError(f"a model must have predict_proba, and {type(model).__name__} has none")
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise ValueError(f"the model was fitted on columns that are not there: {listed(missing)}")
+    classes = [str(value).removesuffix(".0").lower() for value in model.classes_]
+    wanted = "1" if positive.lower() not in classes and "1" in classes else positive.lower()
+    if wanted not in classes or len(classes) != 2:
+        raise ValueError(f"the model tells {listed(classes)} apart, not {positive!r} and another")
+    rows = frame[names] if hasattr(model, "feature_names_in_") else frame[names].to_numpy()
+    return np.asarray(model.predict_proba(rows), dtype=np.float64)[:, classes.index(wanted)]
 
 
 def _whole(values: Any) -> Any:
@@ -195,10 +250,12 @@ def _prior(values: Any) -> Floats:
     return values.to_numpy(np.float64)
 
 
-def _codes(values: Any) -> tuple[Ints, tuple[str, ...]]:
+def _codes(frame: Any, column: str | None) -> tuple[Ints | None, tuple[str, ...]]:
     import pandas
 
-    codes, names = pandas.factorize(_whole(values), sort=True)
+    if column is None:
+        return None, ()
+    codes, names = pandas.factorize(_whole(frame[column]), sort=True)
     return codes.astype(np.int64), tuple(str(name) for name in names)
 
 

@@ -208,9 +208,7 @@ def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) 
     [0.25, 0.75]
     """
     scores, truth = _scored(eta, labels)
-    ones = int(truth.sum())
-    high, low = (ones + 1) / (ones + 2), 1 / (truth.size - ones + 2)
-    targets = np.where(truth == 1, high, low)
+    targets = _soft_targets(truth)
     log_odds = _log_odds(scores)
     columns = np.column_stack([log_odds, np.ones_like(log_odds)])[:, : 1 + shift]
     slope, *constant = _likeliest(columns, targets)
@@ -218,6 +216,47 @@ def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) 
         # Scores without information, or in reverse order: only the fraction of ones is left.
         slope, constant = 0.0, list(_likeliest(columns[:, 1:], targets)) if shift else []
     return Scaling(float(slope), float(sum(constant)))
+
+
+@dataclass(frozen=True)
+class BetaScaling:
+    """A map of scores with a slope at either end: a log(eta) - b log(1 - eta) + c as log-odds.
+
+    A score of exactly 0 or 1 stays: it claims to be certain.
+    """
+
+    coefficients: tuple[float, float, float]
+
+    def __call__(self, eta: ArrayLike) -> Floats:
+        """The scores, mapped."""
+        scores = checks.probabilities(eta)
+        mapped = expit(_both_ends(scores) @ np.array(self.coefficients))
+        return np.where((scores == 0) | (scores == 1), scores, mapped)
+
+
+def _both_ends(eta: Floats) -> Floats:
+    low, high = log_expit(_log_odds(eta)), log_expit(-_log_odds(eta))
+    return np.column_stack([low, -high, np.ones_like(low)])
+
+
+def beta_scale(eta: ArrayLike, labels: ArrayLike) -> BetaScaling:
+    """Beta calibration (Kull, Silva Filho and Flach 2017): the likeliest `BetaScaling`.
+
+    Unlike Platt's scaling it can correct the scores near 0 without changing those near 1.
+
+    >>> scaling = beta_scale([0.5] * 10, [0] * 8 + [1] * 2)
+    >>> scaling([0.5]).round(2).tolist()  # as in Platt's, slightly less certain than 0.2
+    [0.23]
+    """
+    scores, truth = _scored(eta, labels)
+    low, high, shift = _likeliest(_both_ends(scores), _soft_targets(truth)).tolist()
+    return BetaScaling((low, high, shift))
+
+
+def _soft_targets(truth: NDArray[np.int64]) -> Floats:
+    """Labels that count as slightly less than certain, as in Platt's scaling."""
+    ones = int(truth.sum())
+    return np.where(truth == 1, (ones + 1) / (ones + 2), 1 / (truth.size - ones + 2))
 
 
 def _likeliest(design: Floats, targets: Floats) -> Floats:

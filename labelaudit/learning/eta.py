@@ -48,13 +48,15 @@ def cross_fit(
     *,
     folds: int = 5,
     calibrate: bool = True,
+    persons: ArrayLike | None = None,
     rng: np.random.Generator,
 ) -> CrossFitted:
     """eta for every row, cross-fitted and calibrated on a third fold.
 
     Each class is spread evenly over the folds. Fold f is predicted by a model trained on all folds
     but f and f + 1, whose scores are scaled to the labels of fold f + 1. Without `calibrate` the
-    model is trained on all folds but f.
+    model is trained on all folds but f. `persons` numbers the person of each row from 0: all rows
+    of a person are in one fold.
 
     >>> import numpy as np
     >>> from labelaudit.learning.learners import Neighbours
@@ -75,7 +77,10 @@ def cross_fit(
     if np.shape(labels) != (len(rows),):
         raise ValueError(f"labels must have shape ({len(rows)},), not {np.shape(labels)}")
     number = checks.whole_number(folds, "folds", least=3 if calibrate else 2)
-    fold = _folds(truth, number, checks.generator(rng))
+    codes = np.arange(len(rows)) if persons is None else np.asarray(persons)
+    positive = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
+    np.maximum.at(positive, codes, truth)
+    fold = _folds(positive, number, checks.generator(rng))[codes]
     raw, eta = np.empty(len(rows)), np.empty(len(rows))
     fitted: list[tuple[Fitted, Scaling]] = []
     for index in range(number):

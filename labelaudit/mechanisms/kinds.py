@@ -33,22 +33,29 @@ class Kind:
     colour: str
     marker: str
     dashes: object
+    # What is published, in a line; `k` is the bag size, `flip` the probability of a wrong label.
+    explanation: str = "a mechanism of your own"
 
 
 _BAG, _NOISE = ("bag_size",), ("epsilon",)
+_COUNT = "for every {k} records, drawn at random, how many are positive"
 _KINDS = (
     Kind(
         *("RR", "randomized response", "rr", RandomizedResponse, _NOISE),
         *("#555555", "s", (0, (5, 2))),
+        "each label is replaced by its opposite with probability {flip:.2g}",
     ),
-    Kind("LLP", "label proportions", "llp", LabelProportions, _BAG, "#0072B2", "o", "-"),
+    Kind(
+        *("LLP", "label proportions", "llp", LabelProportions, _BAG, "#0072B2", "o", "-"),
+        _COUNT,
+    ),
     Kind(
         *("LLP+Geom", "geometric noise", "geometric", GeometricProportions, _BAG + _NOISE),
-        *("#E69F00", "^", (0, (7, 2, 1.5, 2))),
+        *("#E69F00", "^", (0, (7, 2, 1.5, 2)), f"{_COUNT}, plus noise in whole numbers"),
     ),
     Kind(
         *("LLP+Lap", "Laplace noise", "laplace", LaplaceProportions, _BAG + _NOISE),
-        *("#009E73", "D", (0, (1.5, 1.5))),
+        *("#009E73", "D", (0, (1.5, 1.5)), f"{_COUNT}, plus noise"),
     ),
     Kind("no release", "no release", "none", NoRelease, (), "#000000", "x", (0, (1, 3))),
     Kind(

@@ -1,7 +1,7 @@
 """An audit of a table of your own: a table with a sensitive label in, a report out.
 
-`audit` does all of it; each step is a function of its own, which chapter 14 calls. The steps are in
-`plan`, `eta`, `attack`, `scenarios`, `utility` and `decisions`; the report's sentences in `words`.
+`labelaudit.audit` does all of it; each step is a function of its own. The steps are in `plan`,
+`eta`, `attack`, `people`, `scenarios`, `utility` and `decisions`; the sentences in `words`.
 
 >>> from labelaudit.report import AuditPlan
 >>> [setting.title for setting in AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings]
@@ -17,9 +17,8 @@ from labelaudit.report.numbers import as_json, tables
 from labelaudit.report.page import as_html
 from labelaudit.report.plan import AuditPlan, Target
 from labelaudit.report.scenarios import bag_facts, compare_bags, knowing_more
-from labelaudit.report.steps import Report, audit
+from labelaudit.report.steps import Report, audit, run
 from labelaudit.report.utility import measure_utility
-from labelaudit.report.words import calibration_ratio_sentence, calibration_test_sentence, summary
 
 __all__ = [
     "SURE",
@@ -34,8 +33,6 @@ __all__ = [
     "as_json",
     "audit",
     "bag_facts",
-    "calibration_ratio_sentence",
-    "calibration_test_sentence",
     "compare_bags",
     "decide",
     "estimate_eta",
@@ -43,6 +40,6 @@ __all__ = [
     "knowing_more",
     "measure_utility",
     "most_exposed",
-    "summary",
+    "run",
     "tables",
 ]

@@ -29,11 +29,13 @@ MOST_ROUNDS = 10
 GROUPS = 8
 # A label counts as known where the attacker gives it at least this probability.
 SURE = 0.95
-# Every number that is a ratio of sums over bags, and what one record could have added to it.
+# Every number that is a ratio of sums over bags: what one record could have added to it, and its
+# smallest and largest possible value.
 NUMBERS = {
-    "plug_in": 0.0, "realised": 1.0, "difference": 1.0, "revealed": 0.0,
-    "gain 0": 1.0, "before 0": 0.0, "after 0": 1.0,
-    "gain 1": 1.0, "before 1": 0.0, "after 1": 1.0,
+    "plug_in": (0.0, 0, 0.5), "realised": (1.0, -1, 1), "difference": (1.0, -1.5, 1),
+    "revealed": (0.0, 0, 1),
+    "gain 0": (1.0, -1, 1), "before 0": (0.0, 0, 1), "after 0": (1.0, 0, 1),
+    "gain 1": (1.0, -1, 1), "before 1": (0.0, 0, 1), "after 1": (1.0, 0, 1),
 }  # fmt: skip
 # Priors at which the mean over the rest of a bag is computed, and the most members of those bags.
 FINEST, COARSEST = 101, 11
@@ -61,7 +63,8 @@ class Exposure:
     """What a setting reveals, with intervals by bag that include refitting eta.
 
     `difference` is realised minus plug-in advantage, from the same bags. `percentile` is that of
-    |I| over the records, `revealed` the fraction of them whose label the release proves.
+    |I| over the records, `revealed` the fraction of them whose label the release proves. `rows` are
+    the most rows of a person.
     """
 
     setting: Setting
@@ -72,6 +75,7 @@ class Exposure:
     revealed: Interval
     by_label: tuple[ByLabel, ...]
     method: str
+    rows: int = 1
 
     @property
     def title(self) -> str:
@@ -85,19 +89,30 @@ class Exposure:
 
     @property
     def guarantee(self) -> float:
-        """Epsilon where it was checked; infinite where it is only declared."""
-        return self.epsilon if self.setting.checked else math.inf
+        """Epsilon for a person where it was checked; infinite where it is only declared."""
+        return self.epsilon * self.rows if self.setting.checked else math.inf
 
     @property
     def contradicted(self) -> bool:
         """Whether plug-in and realised advantage differ by more than two standard errors."""
         return bool(abs(self.difference.value) > 2 * self.difference.standard_error)
 
+    @property
+    def refuted(self) -> bool:
+        """Whether they differ by more than happens at random in any of many settings."""
+        return bool(abs(self.difference.value) > 4 * self.difference.standard_error)
+
 
 def expose(
-    labels: Labels, estimates: EtaEstimates, plan: AuditPlan, progress: Progress = lambda line: None
+    labels: Labels,
+    estimates: EtaEstimates,
+    plan: AuditPlan,
+    progress: Progress = lambda line: None,
+    persons: Ints | None = None,
 ) -> tuple[Exposure, ...]:
     """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
+
+    With `persons`, the person of each row numbered from 0, errors and epsilon are by person.
 
     >>> import numpy as np
     >>> from labelaudit.report.eta import EtaEstimates
@@ -112,6 +127,12 @@ def expose(
     sample = rng.permutation(labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
     # A mechanism of the user's own must get the same type of labels everywhere, one that holds -1.
     truth = labels[sample].astype(np.int64)
+    units, rows = np.arange(sample.size), 1
+    if persons is not None:
+        units, rows = (
+            np.unique(persons[sample], return_inverse=True)[1],
+            int(np.bincount(persons).max()),
+        )
     etas = [eta[sample] for eta in estimates.etas]
     exposures: dict[Setting, Exposure] = {}
     for bag_size in sizes:
@@ -125,14 +146,14 @@ def expose(
         ]
         lengths = np.full(sample.size // bag_size, bag_size)
         for setting in settings:
-            builder = ExposureBuilder(setting, plan.level, sample.size)
+            builder = ExposureBuilder(setting, plan.level, int(units.max()) + 1)
             for eta, rounds in zip(etas, refits, strict=True):
                 for bags in rounds:
                     with setting.naming_errors():
                         attacked = attack(eta[bags], truth[bags], setting.mechanism, rng)
-                    builder.add([attacked], bags.ravel(), lengths)
+                    builder.add([attacked], units[bags.ravel()], lengths)
                 builder.end_refit()
-            exposures[setting] = builder.exposure()
+            exposures[setting] = replace(builder.exposure(), rows=rows)
     return tuple(exposures[setting] for setting in plan.settings)
 
 
@@ -219,7 +240,8 @@ class ExposureBuilder:
     def __init__(self, setting: Setting, level: float, units: int) -> None:
         """Units are what the rounds have in common, as in `RoundAverages`."""
         self.setting, self.level = setting, level
-        self.averages = RoundAverages(NUMBERS, units)
+        unseen = {name: most for name, (most, _, _) in NUMBERS.items()}
+        self.averages = RoundAverages(unseen, units)
         self.rounds: list[Measured] = []
         self.refits: list[Measured] = []
         self.method = ""
@@ -240,19 +262,23 @@ class ExposureBuilder:
 
     def exposure(self) -> Exposure:
         """Everything, with intervals."""
-        numbers = self.averages.intervals()
+        numbers = {
+            name: interval.within(*NUMBERS[name][1:])
+            for name, interval in self.averages.intervals().items()
+        }
         percentile = over_refits(self.refits)
-        most = self.setting.mechanism.epsilon if self.setting.checked else None
-        # |I| is at least 0 and at most epsilon, but the ends of its interval may not be.
-        low, high = np.clip([percentile.low, percentile.high], 0, most)
+        most = self.setting.mechanism.epsilon if self.setting.checked else math.inf
         names = ("gain", "before", "after")
         by_label = [[numbers[f"{name} {label}"] for name in names] for label in (0, 1)]
         return Exposure(
             setting=self.setting,
             by_label=tuple(ByLabel(label, *values) for label, values in enumerate(by_label)),
             method=self.method,
-            percentile=replace(percentile, low=float(low), high=float(high)),
-            **{name: numbers[name] for name in ("plug_in", "realised", "difference", "revealed")},
+            percentile=percentile.within(0, most),
+            plug_in=numbers["plug_in"],
+            realised=numbers["realised"],
+            difference=numbers["difference"],
+            revealed=numbers["revealed"],
         )
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import shlex
 import sys
 import time
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from labelaudit.command_line import CommandError
-from labelaudit.files import write_atomically
 
 # What is needed to read a table and write the page, to learn eta, and to train the network.
 ALWAYS, LEARNS, NETWORK = ("pandas", "pyarrow", "matplotlib", "jinja2"), ("sklearn",), ("torch",)
@@ -40,27 +40,48 @@ def add_parser(subparsers: Any) -> None:
     option("--features", nargs="+", metavar="COLUMN", help="features (default: all)")
     option("--prior", metavar="COLUMN", help="P(label = 1), if you have it already")
     option("--bag", metavar="COLUMN", help="the bag of each record, such as a day")
-    option("--id", metavar="COLUMN", help="names of the records (default: row numbers)")
+    option(
+        "--hide-bag", action="store_const", const=True,
+        help="keep the bag column from the attacker (default: it is a feature)",
+    )  # fmt: skip
+    option(
+        "--person", metavar="COLUMN",
+        help="whose record it is: folds, intervals and epsilon are then by person",
+    )  # fmt: skip
+    option("--by", metavar="COLUMN", help="also show results for each group, such as by sex")
+    option(
+        "--id", dest="identifier", metavar="COLUMN",
+        help="names of the records (default: row numbers)",
+    )  # fmt: skip
+    option(
+        "--no-ids", dest="ids", action="store_const", const=False,
+        help="do not list the most exposed records",
+    )  # fmt: skip
     # Defaults are those of `AuditPlan`.
     option(
         "--mechanisms", nargs="+", metavar="NAME",
-        help="of rr, llp, geometric, laplace; FILE.py[:CLASS] or CHANNEL.csv for your own",
+        help="of rr, llp, geometric, laplace (default: these four); FILE.py[:CLASS] or CHANNEL.csv"
+        " for your own",
     )  # fmt: skip
     whole_numbers = partial(option, nargs="+", type=int)
-    whole_numbers("--bag-sizes", metavar="K", help="default: 2 8 32")
+    whole_numbers("--bag-sizes", metavar="K", help="default: 2 8 32, smaller for a small table")
     option("--epsilons", nargs="+", type=float, metavar="EPSILON", help="default: 0.5 1 2 4")
     option(
         "--target", metavar="KIND=VALUE",
-        help="additive=0.05 (default), multiplicative=1 or epsilon=1",
+        help="additive=0.01, multiplicative=1 or epsilon=1 (default: additive, a tenth of what an"
+        " attacker gets wrong without any release)",
     )  # fmt: skip
-    option("--level", type=float, help="level of the multiplicative percentile")
-    option("--utility", metavar="MODEL", help="none, logistic (default) or network")
+    option("--level", type=float, help="level of the multiplicative percentile (default: 0.98)")
+    option(
+        "--utility", metavar="MODEL",
+        help="none, logistic (default; none with --prior) or network",
+    )  # fmt: skip
     releases = "numbers of releases to look ahead to (default: 1 2 5)"
     whole_numbers("--repeats", metavar="R", help=releases)
     members = "numbers of other members known to an attacker (default: none, one, half, all)"
     whole_numbers("--known", metavar="J", help=members)
-    option("--refits", type=int, metavar="N", help="times eta is estimated")
-    option("--seed", type=int)
+    option("--refits", type=int, metavar="N", help="times eta is estimated (default: 3)")
+    option("--seed", type=int, help="default: 0")
     option(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
@@ -78,38 +99,31 @@ def run_command(arguments: argparse.Namespace) -> int:
     numbers = page.with_suffix(".json")
     _check_output(page, numbers, arguments.overwrite)
 
-    from labelaudit.datasets import read_table
-    from labelaudit.report import AuditPlan, Target, as_html, as_json, audit
     from labelaudit.report.own_mechanism import OwnMechanismError
+    from labelaudit.report.steps import prepared, run
 
+    options = {name: value for name, value in vars(arguments).items() if value is not None}
+    for name in ("file", "output", "overwrite", "run", "given", "ids"):
+        options.pop(name, None)
     progress = _progress()
+    progress(f"reading {arguments.file}")
     try:
-        names = [field.name for field in dataclasses.fields(AuditPlan)]
-        chosen = {name: value for name in names if (value := getattr(arguments, name)) is not None}
-        if arguments.target is not None:
-            chosen["target"] = Target.parse(arguments.target)
-        if arguments.prior:
-            chosen.setdefault("utility", "none")
-        plan = AuditPlan(**chosen)
-        progress(f"reading {arguments.file}")
-        table = read_table(
-            arguments.file,
-            label=arguments.label,
-            positive=arguments.positive,
-            features=arguments.features,
-            prior=arguments.prior,
-            bag=arguments.bag,
-            identifier=arguments.id,
-        )
-        plan.check_table(table)
+        table, plan = prepared(arguments.file, **options)
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     try:
-        report = audit(table, plan, progress)
+        report = run(table, plan, progress)
     except OwnMechanismError as error:
         raise Failure(str(error)) from error
-    _write({page: as_html(report), numbers: as_json(report)})
-    print(report.summary)
+    report = dataclasses.replace(
+        report,
+        command=shlex.join(["labelaudit", *arguments.given]),
+        exposed={} if arguments.ids is False else report.exposed,
+    )
+    report.save(page)
+    print("\n".join([report.headline, *report.reasons]))
+    for warning in report.warnings:
+        print(f"Warning: {warning}")
     print(f"{page} is the page to read; {numbers} holds every number")
     return 0
 
@@ -157,16 +171,3 @@ def _progress() -> Any:
         print(f"[{time.monotonic() - start:5.0f} s] {line}", file=sys.stderr, flush=True)
 
     return progress
-
-
-def _write(texts: dict[Path, str]) -> None:
-    """Write every file or none: each is renamed only after the next one is complete."""
-    (path, text), *rest = texts.items()
-    content = text.encode()
-
-    def write(file: BinaryIO) -> None:
-        file.write(content)
-        if rest:
-            _write(dict(rest))
-
-    write_atomically(path, write)

@@ -10,13 +10,14 @@ from labelaudit.bounds import label_dp_half_bound
 from labelaudit.mechanisms import Kind
 from labelaudit.report import words
 from labelaudit.report.attack import Exposure
-from labelaudit.report.eta import Calibration
 from labelaudit.report.plan import Setting, Target
 from labelaudit.report.utility import Utility
 
 MEETS, MISSES, UNCLEAR = "meets", "misses", "cannot tell"
-# Without a model, labels whose worth differs by less than this fraction count as worth the same.
+# Labels whose worth differs by less than this fraction count as worth the same.
 MATERIAL = 0.1
+# A setting that proves more than this fraction of the labels is never recommended without a word.
+MOST_PROVEN = 0.001
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Decision:
     def setting(self) -> Setting:
         """The setting that was decided on."""
         return self.exposure.setting
+
+    @property
+    def proves(self) -> bool:
+        """Whether it proves more than a small fraction of the labels to anyone."""
+        return self.exposure.revealed.value > MOST_PROVEN
 
     @property
     def meets(self) -> bool:
@@ -58,12 +64,16 @@ def guaranteed(epsilon: float, target: Target) -> bool:
 
 
 def decide(
-    exposure: Exposure, target: Target, calibration: Calibration, *, together: bool = False
+    exposure: Exposure, target: Target, *, trusted: bool = True, together: bool = False
 ) -> Decision:
-    """Meets, misses, or cannot tell: an interval holds the target, or eta is not to be trusted.
+    """Meets, misses, or cannot tell; the first rule that applies decides.
 
-    Where labels move `together`, a guarantee settles a target on epsilon and no other. For a
-    mechanism of the user's own, a contradiction by the true labels comes first.
+    1. Facts by construction, which need no eta: epsilon, what it guarantees, labels that are
+       proven, and |I| of a single label. Where labels move `together`, a guarantee settles a target
+       on epsilon and no other.
+    2. An eta that is not `trusted`, since the true labels contradict it by more than matters,
+       leaves every other verdict open.
+    3. Otherwise both intervals decide, by eta and on the true labels.
 
     >>> import numpy as np
     >>> from labelaudit.report import AuditPlan, expose
@@ -71,42 +81,43 @@ def decide(
     >>> labels = np.tile([0, 1], 50)
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
-    >>> decision = decide(exposure, Target("additive", 0.05), estimates.calibration)
+    >>> decision = decide(exposure, Target("additive", 0.05))
     >>> decision.word, decision.why
-    ('misses', 'the interval is above it')
+    ('misses', 'both intervals are above it')
     """
-    return Decision(exposure, *_answer(exposure, target, calibration, together))
+    return Decision(exposure, *_answer(exposure, target, trusted, together))
 
 
-def _answer(
-    exposure: Exposure, target: Target, calibration: Calibration, together: bool
-) -> tuple[str, str]:
-    """The decision in a word, and why; the first rule that applies decides."""
-    if exposure.setting.own and exposure.contradicted:
-        return UNCLEAR, "the true labels contradict eta or the mechanism's channel"
+def _answer(exposure: Exposure, target: Target, trusted: bool, together: bool) -> tuple[str, str]:
+    """The decision in a word, and why."""
+    if exposure.setting.own and exposure.refuted:
+        return UNCLEAR, "the true labels contradict the mechanism's channel"
     if target.kind == "epsilon":
         if guaranteed(exposure.guarantee, target):
             return MEETS, "its epsilon is known"
-        if guaranteed(exposure.epsilon, target):
+        if guaranteed(exposure.epsilon * exposure.rows, target):
             return UNCLEAR, "its epsilon is declared, not checked"
         epsilon = "none" if math.isinf(exposure.epsilon) else f"{exposure.epsilon:g}"
         return MISSES, f"its epsilon is {epsilon}"
     if guaranteed(exposure.guarantee, target) and not together:
         return MEETS, words.BY_GUARANTEE
     additive = target.kind == "additive"
+    if not additive and exposure.revealed.low > 1 - target.level:
+        return MISSES, f"it proves {exposure.revealed.value:.1%} of the labels"
     intervals = [exposure.plug_in, exposure.realised] if additive else [exposure.percentile]
     if any(math.isnan(interval.value) for interval in intervals):
         return UNCLEAR, "there is nothing to measure"
-    if calibration.fails:
-        return UNCLEAR, "the estimate of eta is not calibrated"
-    if exposure.contradicted:
-        return UNCLEAR, "the true labels contradict the estimate of eta"
+    # The log-odds of a label that is released alone move by as much for every eta.
+    needs_eta = additive or exposure.setting.mechanism.bag_size > 1
+    if needs_eta and not trusted:
+        return UNCLEAR, "the true labels contradict eta"
+    which = "both intervals are" if additive else "the interval is"
     if all(interval.high <= target.value for interval in intervals):
         unaware = ", for an attacker who does not know that labels move together"
-        return MEETS, "the interval is below it" + unaware * together
-    if any(interval.low > target.value for interval in intervals):
-        return MISSES, "the interval is above it"
-    return UNCLEAR, "the interval holds it"
+        return MEETS, f"{which} below it" + unaware * together
+    if all(interval.low > target.value for interval in intervals):
+        return MISSES, f"{which} above it"
+    return UNCLEAR, "the intervals do not settle it" if additive else "the interval holds it"
 
 
 @dataclass(frozen=True)
@@ -123,34 +134,28 @@ class Advice:
     own_bags: Decision | None = None
 
     @property
+    def proves(self) -> bool:
+        """Whether the recommended setting proves more labels than go without saying."""
+        return self.decision is not None and self.decision.proves
+
+    @property
     def guarantee(self) -> float:
         """The epsilon of the recommended setting, infinite where there is no guarantee."""
         return math.inf if self.decision is None else self.decision.exposure.guarantee
 
     @property
-    def measured(self) -> bool:
-        """Whether the cost of the recommended setting is known."""
-        return self.utility is not None and self.utility.worth is not None
+    def worth(self) -> float:
+        """What a label released by the recommended setting is worth; 0 where that is not known."""
+        return (self.utility.worth or 0.0) if self.utility else 0.0
 
     @property
-    def cost(self) -> tuple[float, float]:
-        """By AUC, then by the worth of a label: the least costly sorts first."""
-        if self.utility is None:
-            return (0.0, 0.0)
-        area = self.utility.auc.value if self.utility.auc else 0.0
-        return (-area, -(self.utility.worth or 0.0))
+    def order(self) -> tuple[bool, float]:
+        """A key that sorts what proves labels last, and then the least costly first."""
+        return self.proves, -self.worth
 
     def costs_the_same(self, other: Advice) -> bool:
-        """Whether losses agree within two standard errors or, without a model, worths are close."""
-        if self.utility is None or other.utility is None:
-            return False
-        first, second = self.utility.loss, other.utility.loss
-        if first is not None and second is not None:
-            error = math.hypot(first.standard_error, second.standard_error)
-            return abs(first.value - second.value) <= 2 * error
-        if first is not None or second is not None:
-            return False
-        worths = [self.utility.worth or 0.0, other.utility.worth or 0.0]
+        """Whether labels released by the two are worth about the same."""
+        worths = [self.worth, other.worth]
         return min(worths) >= (1 - MATERIAL) * max(worths)
 
 
@@ -159,6 +164,8 @@ def advise(
 ) -> tuple[Advice, ...]:
     """Advice for each kind of mechanism; `own_bags` are the decisions on the table's own bags.
 
+    A setting that proves labels is advised only where no other of its kind meets the target.
+
     >>> import numpy as np
     >>> from labelaudit.report import AuditPlan, expose
     >>> from labelaudit.report.eta import EtaEstimates
@@ -166,7 +173,7 @@ def advise(
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> exposures = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0, 2.0]))
     >>> target = Target("epsilon", 1.0)
-    >>> decisions = [decide(each, target, estimates.calibration) for each in exposures]
+    >>> decisions = [decide(each, target) for each in exposures]
     >>> utilities = [Utility(each.setting, None, None, None) for each in exposures]
     >>> [advice] = advise(decisions, utilities)
     >>> advice.decision.exposure.title
@@ -177,16 +184,22 @@ def advise(
     for kind in dict.fromkeys(decision.setting.kind for decision in decisions):
         of_kind = [decision for decision in decisions if decision.setting.kind == kind]
         of_kind.sort(key=lambda decision: noise_of(decision, costs[decision.setting]))
-        chosen = next((decision for decision in of_kind if decision.meets), None)
+        chosen = least_noisy(of_kind)
         cost = costs[chosen.setting] if chosen else None
         # The table's bags are fixed: only epsilon is left to choose.
         in_bags = [decision for decision in own_bags if decision.setting.kind == kind]
         in_bags.sort(key=lambda decision: -decision.exposure.epsilon)
-        best = next((decision for decision in in_bags if decision.meets), None)
+        best = least_noisy(in_bags)
         text = words.advice(of_kind, chosen, costs)
         text += words.advice_on_own_bags(in_bags, best)
         advices.append(Advice(kind, chosen, cost, text, best))
     return tuple(advices)
+
+
+def least_noisy(decisions: Sequence[Decision]) -> Decision | None:
+    """The first that meets the target, before all others one that proves no label."""
+    meeting = sorted((each for each in decisions if each.meets), key=lambda each: each.proves)
+    return meeting[0] if meeting else None
 
 
 def noise_of(decision: Decision, utility: Utility) -> tuple[float, float, float]:
@@ -197,12 +210,10 @@ def noise_of(decision: Decision, utility: Utility) -> tuple[float, float, float]
 
 def focus_of(advices: Sequence[Advice], decisions: Sequence[Decision]) -> list[Setting]:
     """For each kind of mechanism the recommended setting, or the one with the least advantage."""
+    chosen = {advice.kind: advice.decision for advice in advices if advice.decision}
     settings = []
-    for advice in advices:
-        if advice.decision is not None:
-            settings.append(advice.decision.setting)
-            continue
-        exposures = [each.exposure for each in decisions if each.setting.kind == advice.kind]
+    for kind in dict.fromkeys(decision.setting.kind for decision in decisions):
+        exposures = [each.exposure for each in decisions if each.setting.kind == kind]
         least = min(exposures, key=lambda exposure: (exposure.plug_in.value, exposure.epsilon))
-        settings.append(least.setting)
+        settings.append(chosen[kind].setting if kind in chosen else least.setting)
     return settings

@@ -1,20 +1,21 @@
-"""The attacker's prior: eta for every record, and whether it is calibrated."""
+"""The attacker's prior: eta for every record, and one test of it against the true labels."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.datasets import Table
-from labelaudit.learning.calibration import brier_score, calibration_ratio, reliability
+from labelaudit.learning.calibration import beta_scale, brier_score, reliability
 from labelaudit.report.intervals import Curve
 
 # Called with a line for each step of the audit.
@@ -22,43 +23,43 @@ Progress = Callable[[str], None]
 Labels = NDArray[np.integer]
 FOLDS = 5
 BINS = 15
-# Calibration fails where the error is twice the mean error of a calibrated estimate, and larger by
-# a margin that matters: an advantage changes about as much as eta does.
-NOISE_FACTOR = 2.0
-LEAST_MARGIN = 0.01
-# It also fails where Spiegelhalter's ratio, standard normal for a true eta, is beyond this and eta
-# is overconfident by an amount that matters: in a large table the ratio alone fails every model.
-MOST_RATIO = 3.0
-LEAST_OVERCONFIDENCE = 0.005
+# The one test of eta rejects a true eta with this probability.
+SIGNIFICANT = 0.05
+# A contradiction matters where it is larger than this fraction of what the target allows.
+MATTERS = 0.1
 
 
 @dataclass(frozen=True)
 class Calibration:
     """How well eta fits labels that it was not trained on, averaged over the refits.
 
-    `noise` is the expected calibration error of a calibrated eta. `ratio` is Spiegelhalter's:
-    positive where eta is overconfident, negative where it is underconfident. `overconfidence` is
-    the mean distance by which eta lies too far from 1/2. Both are NaN for an eta whose folds were
-    scaled on one another's labels, where the ratio has no power.
+    `error` is the expected calibration error in groups of similar size, `noise` that of a
+    calibrated eta. `excess` is the largest difference between the ones that eta promises and the
+    ones there are, over the records in any range of eta, as a fraction of all records: an advantage
+    computed from eta is wrong by at most about that. `p_value` is that of the excess if eta is
+    true. `worst` is the range where it occurs, with its promised and true numbers of ones.
     """
 
     auc: float
     brier: float
     error: float
     noise: float
-    ratio: float
-    overconfidence: float
+    excess: float
+    p_value: float
+    worst: tuple[float, float, float, int]
     predicted: tuple[float, ...]
     observed: tuple[float, ...]
     standard_error: tuple[float, ...]
     count: tuple[int, ...]
 
     @property
-    def fails(self) -> bool:
-        """Whether the audit would rest on a poor estimate."""
-        most = max(NOISE_FACTOR * self.noise, self.noise + LEAST_MARGIN)
-        biased = abs(self.ratio) > MOST_RATIO and abs(self.overconfidence) > LEAST_OVERCONFIDENCE
-        return self.error > most or biased
+    def contradicted(self) -> bool:
+        """Whether the true labels contradict eta, by however little."""
+        return self.p_value < SIGNIFICANT
+
+    def wrong_by(self, limit: float) -> bool:
+        """Whether the labels contradict eta by more than `limit`."""
+        return self.contradicted and self.excess > limit
 
 
 @dataclass(frozen=True)
@@ -68,17 +69,40 @@ class EtaEstimates:
     etas: tuple[Floats, ...]
     refitted: bool
     calibration: Calibration
+    recalibrated: bool = False
 
     @classmethod
-    def ready_made(cls, prior: Floats, labels: Labels, refits: int = 2) -> EtaEstimates:
+    def ready_made(
+        cls, prior: Floats, labels: Labels, refits: int = 2, persons: Ints | None = None
+    ) -> EtaEstimates:
         """A prior that needs no estimate."""
         etas = (prior,) * refits
-        return cls(etas, False, calibration_of(etas, labels))
+        return cls(etas, False, calibration_of(etas, labels, persons))
 
     @property
     def mean(self) -> Floats:
         """The mean over the refits, for figures."""
         return np.mean(self.etas, axis=0)
+
+    def recalibrate(self, labels: Labels, seed: int, persons: Ints | None = None) -> EtaEstimates:
+        """Scale every eta to the labels once more, each fold on the labels of the others.
+
+        >>> labels = np.tile([0, 0, 0, 1], 500)
+        >>> estimates = EtaEstimates.ready_made(np.full(2000, 0.5), labels)
+        >>> bool(abs(estimates.recalibrate(labels, 0).mean - 0.25).max() < 0.01)
+        True
+        """
+        codes = np.arange(labels.size) if persons is None else persons
+        fold = (np.random.default_rng([seed, 9]).permutation(int(codes.max()) + 1) % FOLDS)[codes]
+        scaled = []
+        for eta in distinct(self.etas):
+            scaled.append(eta.copy())
+            for index in range(FOLDS):
+                kept = fold == index
+                scaled[-1][kept] = beta_scale(eta[~kept], labels[~kept])(eta[kept])
+        etas = tuple(scaled) if len(scaled) > 1 else tuple(scaled) * len(self.etas)
+        calibration = calibration_of(etas, labels, persons)
+        return replace(self, etas=etas, calibration=calibration, recalibrated=True)
 
 
 def estimate_eta(
@@ -97,7 +121,7 @@ def estimate_eta(
     [0.0, 0.0, 1.0, 1.0]
     """
     if table.prior is not None:
-        return EtaEstimates.ready_made(table.prior, table.labels, refits)
+        return EtaEstimates.ready_made(table.prior, table.labels, refits, table.persons)
     from labelaudit.learning.eta import cross_fit
     from labelaudit.learning.learners import Boosting
 
@@ -109,13 +133,12 @@ def estimate_eta(
         return boosting.fit(*arguments)
 
     learner = SimpleNamespace(fit=fit)
+    options: dict[str, Any] = {"folds": FOLDS, "persons": table.persons}
+    streams = map(np.random.default_rng, np.random.SeedSequence([seed, 1]).spawn(refits))
     etas = tuple(
-        cross_fit(
-            table.features, table.labels, learner, folds=FOLDS, rng=np.random.default_rng(stream)
-        ).eta
-        for stream in np.random.SeedSequence([seed, 1]).spawn(refits)
+        cross_fit(table.features, table.labels, learner, **options, rng=rng).eta for rng in streams
     )
-    return EtaEstimates(etas, True, calibration_of(etas, table.labels, scaled=True))
+    return EtaEstimates(etas, True, calibration_of(etas, table.labels, table.persons))
 
 
 def distinct(etas: Sequence[Floats]) -> Sequence[Floats]:
@@ -136,36 +159,70 @@ def at_stake(etas: Sequence[Floats], labels: Labels) -> float:
     return float(max(expected, realised))
 
 
-def overconfidence(eta: Floats, labels: Labels) -> float:
-    """The mean distance by which eta lies too far from 1/2, weighted by its own distance.
+def excess_of(
+    eta: Floats, labels: Labels, persons: Ints | None = None
+) -> tuple[float, float, tuple[float, float, float, int]]:
+    """One test of eta against all labels: excess, p-value, and the range where it occurs.
 
-    >>> overconfidence(np.full(10, 0.9), np.repeat([0, 1], [2, 8]).astype(np.uint8)).__round__(12)
-    0.1
+    Sort the records by eta and add up label minus eta. If eta is true, this sum moves like a
+    Brownian motion whose time is the sum of eta (1 - eta). The distance between its highest and its
+    lowest point is the largest excess over any range of eta, and the distribution of that distance
+    is known (Feller 1951). The realised gain of randomized response differs from the promised one
+    by such sums at either side of 1/2, so the test looks where advantages come from. Rows of one
+    person may agree, so with `persons` the time is a sum of squares over persons.
+
+    >>> excess, p_value, worst = excess_of(np.full(100, 0.5), np.repeat([0, 1], [30, 70]))
+    >>> round(excess, 6), round(p_value, 4), worst
+    (0.2, 0.0003, (0.5, 0.5, 50.0, 70))
     """
-    distance = 1 - 2 * eta
-    total = float(np.abs(distance).sum())
-    return float(((labels - eta) * distance).sum()) / total if total else 0.0
+    order = np.argsort(eta, kind="stable")
+    scores, truth = eta[order], labels[order].astype(np.float64)
+    # Records with the same eta have no order among themselves: only their sum counts.
+    ends = np.flatnonzero(np.r_[np.diff(scores) > 0, True])
+    sums = np.r_[0.0, np.cumsum(truth - scores)[ends]]
+    spread = math.sqrt(float(np.sum(scores * (1 - scores))))
+    if persons is not None:
+        spread = math.sqrt(float(np.sum(np.bincount(persons, labels - eta) ** 2)))
+    first, last = sorted((int(sums.argmin()), int(sums.argmax())))
+    start, stop = np.r_[0, ends + 1][[first, last]]
+    reach = float(np.ptp(sums))
+    if stop == start:
+        return 0.0, 1.0, (0.0, 1.0, float(scores.sum()), int(truth.sum()))
+    inside = slice(start, stop)
+    promised, true = float(scores[inside].sum()), int(truth[inside].sum())
+    worst = (float(scores[start]), float(scores[stop - 1]), promised, true)
+    return reach / eta.size, range_p_value(reach / spread if spread else math.inf), worst
+
+
+def range_p_value(reach: float) -> float:
+    """The probability that a Brownian motion on [0, 1] has a range above `reach`.
+
+    >>> round(range_p_value(2.4977), 3), range_p_value(0.0)
+    (0.05, 1.0)
+    """
+    if reach < 0.4:
+        return 1.0
+    numbers = np.arange(1, 100)
+    return float(np.clip(8 * np.sum(-((-1.0) ** numbers) * numbers * ndtr(-numbers * reach)), 0, 1))
 
 
 def calibration_of(
-    etas: tuple[Floats, ...], labels: Labels, *, scaled: bool = False
+    etas: tuple[Floats, ...], labels: Labels, persons: Ints | None = None
 ) -> Calibration:
-    """Averages over the refits, and the reliability diagram of the first.
-
-    `scaled` says that folds were scaled on one another's labels.
-    """
+    """Averages over the refits; the reliability diagram and the worst range of the first."""
     several = distinct(etas)
     diagrams = [reliability(eta, labels, bins=BINS) for eta in several]
-
-    averages: dict[str, list[float]] = {
+    tests = [excess_of(eta, labels, persons) for eta in several]
+    excesses, p_values, worst = zip(*tests, strict=True)
+    averages: dict[str, Sequence[float]] = {
         "auc": [Curve.of(eta, labels).area.value for eta in several],
         "brier": [brier_score(eta, labels) for eta in several],
         "error": [diagram.error for diagram in diagrams],
         "noise": [diagram.noise for diagram in diagrams],
-        "ratio": [math.nan if scaled else calibration_ratio(eta, labels) for eta in several],
-        "overconfidence": [math.nan if scaled else overconfidence(eta, labels) for eta in several],
+        "excess": excesses,
+        "p_value": p_values,
     }
     values: dict[str, Any] = {name: float(np.mean(each)) for name, each in averages.items()}
     for name in ("predicted", "observed", "standard_error", "count"):
         values[name] = tuple(getattr(diagrams[0], name).tolist())
-    return Calibration(**values)
+    return Calibration(worst=worst[0], **values)

@@ -41,6 +41,14 @@ def _literal(name: str) -> str:
     return ("\u200b" if short.startswith("_") else "") + short.replace("$", r"\$")
 
 
+def drawn(report: Report) -> dict[str, Figure]:
+    """Every figure of the page, by name; that of utility only where a model was trained."""
+    made = {"calibration": calibration(report), "attack": attack(report)}
+    if report.utilities[0].auc is not None:
+        made["utility"] = utility(report)
+    return made
+
+
 def calibration(report: Report) -> Figure:
     """Fraction of ones against eta, with two standard errors, and how many records have which."""
     figure, axes = plots.grid(1, 2, width=3.6, height=3.4)
@@ -68,7 +76,7 @@ def calibration(report: Report) -> Figure:
 def attack(report: Report) -> Figure:
     """A line for each setting: its additive advantage, and |I| at the level of the audit."""
     exposures = [decision.exposure for decision in report.decisions]
-    rows, target = len(exposures), report.plan.target
+    rows, target = len(exposures), report.target
     figure, axes = plots.grid(1, 2, width=3.9, height=0.9 + 0.2 * rows, sharey=True)
     additive, multiplicative = axes[0]
     highs = [exposure.percentile.high for exposure in exposures]

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,15 @@ class Interval:
     standard_error: float
     low: float
     high: float
+
+    def within(self, least: float, most: float) -> Interval:
+        """The same with ends that are possible.
+
+        >>> str(Interval(0.01, 0.02, -0.03, 0.05).within(0, 1))
+        '0.0100 (0.0000 to 0.0500)'
+        """
+        low, high = np.clip([self.low, self.high], least, most).tolist()
+        return replace(self, low=low, high=high)
 
     def __str__(self) -> str:
         """The value and the interval."""
@@ -142,7 +151,7 @@ class RoundAverages:
     """
 
     def __init__(self, unseen: Mapping[str, float], units: int) -> None:
-        """Units are what the rounds have in common: records or, where bags are fixed, bags."""
+        """Units are what the rounds have in common: records, persons or, where fixed, bags."""
         self.unseen = dict(unseen)
         followed = min(units, MOST_UNITS)
         self._weight = units / followed
@@ -169,7 +178,8 @@ class RoundAverages:
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = np.maximum(squares, 0) / total**2 * n_bags / max(n_bags - 1, 1)
             deviations = (sums[bag] - value * sizes[bag]) / total
-        self._in_refit[position[followed]] += deviations
+        # A person may have rows in several bags of a round.
+        np.add.at(self._in_refit, position[followed], deviations)
         self._rounds.append(_Mean(value, variance, _products(deviations, deviations), total))
 
     def end_refit(self) -> None:

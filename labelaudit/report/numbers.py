@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import metadata
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -26,9 +28,10 @@ COLUMNS = {
     "attack": {
         "setting": "exposure.title", "plug-in": "exposure.plug_in.value",
         "realised": "exposure.realised.value", "low": "exposure.realised.low",
-        "high": "exposure.realised.high", "differ": "exposure.contradicted",
+        "high": "exposure.realised.high", "revealed": "exposure.revealed.value",
         "|I|": "exposure.percentile.value", "|I| low": "exposure.percentile.low",
-        "|I| high": "exposure.percentile.high", "target": "word",
+        "|I| high": "exposure.percentile.high", "verdict": "word", "why": "why",
+        "epsilon": "exposure.guarantee",
     },
     "by_label": {
         "label": "label", "gain": "gain.value", "error": "gain.standard_error",
@@ -37,6 +40,11 @@ COLUMNS = {
     "knowing": {
         "setting": "setting.title", "members known": "known", "releases": "times",
         "epsilon": "epsilon", "advantage": "advantage.value", "method": "method",
+    },
+    "groups": {
+        "setting": "setting.title", "group": "group", "records": "records", "positive": "positive",
+        "plug-in": "plug_in", "realised": "realised", "error": "realised_error",
+        "revealed": "revealed", "label advantage": "label_advantage",
     },
     "utility": {
         "setting": "title", "worth": "worth", "AUC": "auc.value", "AUC low": "auc.low",
@@ -64,6 +72,7 @@ def tables(report: Report) -> dict[str, pandas.DataFrame]:
         "attack": frame("attack", report.decisions).set_index("setting"),
         "by_label": by_label.set_index("setting"),
         "knowing": frame("knowing", report.knowing).set_index("setting"),
+        "groups": frame("groups", report.groups).set_index("setting"),
         "utility": frame("utility", trained).set_index("setting"),
         "calibration": pandas.DataFrame({name: getattr(calibration, name) for name in names}),
         "histogram": pandas.DataFrame(
@@ -77,7 +86,7 @@ def as_json(report: Report) -> str:
     table, plan, calibration = report.table, report.plan, report.estimates.calibration
     values = {
         "data": {
-            "file": table.path.name,
+            "file": table.name,
             "label": table.label,
             "positive_value": table.positive,
             "sha256": table.fingerprint,
@@ -87,7 +96,11 @@ def as_json(report: Report) -> str:
             "notes": table.notes,
         },
         "plan": plan,
+        "target": report.target,
         "summary": report.summary,
+        "headline": report.headline,
+        "reasons": report.reasons,
+        "warnings": report.warnings,
         "advice": [
             {
                 "family": advice.kind.title,
@@ -98,13 +111,18 @@ def as_json(report: Report) -> str:
             for advice in report.advices
         ],
         "calibration": _plain(calibration)
-        | {"fails": calibration.fails, "refitted": report.estimates.refitted},
+        | {
+            "sentence": report.eta_sentence,
+            "refitted": report.estimates.refitted,
+            "recalibrated": report.estimates.recalibrated,
+        },
         "at_stake": report.at_stake,
         "eta_histogram": report.histogram,
         "settings": [_decided(decision) for decision in report.decisions],
         "utility": report.utilities,
         "knowing_more": report.knowing,
         "most_exposed": report.exposed,
+        "groups": report.groups,
         "bags": report.bags,
         "given_bags": [
             {"given": _decided(decision), "random": _exposure(comparison.random)}
@@ -114,10 +132,21 @@ def as_json(report: Report) -> str:
             "records": min(len(table), MOST_RECORDS),
             "times": rounds_for(len(table)),
         },
-        "labelaudit": metadata.version("labelaudit"),
+        "made": report.made,
+        "command": report.command,
+        "versions": versions(),
         "seconds": round(report.seconds, 1),
     }
     return json.dumps(_plain(values), indent=1, allow_nan=False) + "\n"
+
+
+def versions() -> dict[str, str]:
+    """The versions of what the numbers depend on, as far as it is installed."""
+    found = {"python": platform.python_version()}
+    for name in ("labelaudit", "numpy", "scipy", "numba", "pandas", "scikit-learn"):
+        with suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
 
 
 def _recommended(decision: Decision | None) -> dict[str, Any]:

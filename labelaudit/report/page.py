@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import math
 import re
-from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from labelaudit.files import write_atomically
 from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, SURE, rounds_for
+from labelaudit.report.decisions import MATERIAL, MOST_PROVEN
 from labelaudit.report.eta import FOLDS
 from labelaudit.report.intervals import COVERAGE
+from labelaudit.report.numbers import as_json, versions
+from labelaudit.report.people import LEAST_IN_GROUP
 from labelaudit.report.scenarios import MOST_WITH_KNOWN, MOST_WITH_MATRIX
 from labelaudit.report.steps import Report
 from labelaudit.report.utility import MOST_ROWS
@@ -44,9 +47,6 @@ def as_html(report: Report) -> str:
 
     from labelaudit.report import figures
 
-    drawn = {"calibration": figures.calibration(report), "attack": figures.attack(report)}
-    if report.utilities[0].auc is not None:
-        drawn["utility"] = figures.utility(report)
     rows = len(report.table)
     return (
         environment()
@@ -56,7 +56,7 @@ def as_html(report: Report) -> str:
             words=words,
             figures={
                 name: inline_svg(figure, name, figures.DESCRIPTIONS[name])
-                for name, figure in drawn.items()
+                for name, figure in report.figures.items()
             },
             css=markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
             folds=FOLDS,
@@ -67,9 +67,33 @@ def as_html(report: Report) -> str:
             most_with_known=MOST_WITH_KNOWN,
             most_with_matrix=MOST_WITH_MATRIX,
             attacked=f"{min(rows, MOST_RECORDS):,} of {rows:,} records, {rounds_for(rows)} times",
-            version=metadata.version("labelaudit"),
+            versions=", ".join(f"{name} {version}" for name, version in versions().items()),
+            least_in_group=LEAST_IN_GROUP,
+            material=MATERIAL,
+            most_proven=MOST_PROVEN,
         )
     )
+
+
+def write_both(report: Report, page: Path) -> Path:
+    """Write the page and its numbers, both or none: one is renamed when the other is complete."""
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"the page must be an .html file, not {page}")
+    _write({page: as_html(report), page.with_suffix(".json"): as_json(report)})
+    return page
+
+
+def _write(texts: dict[Path, str]) -> None:
+    """Write every file or none: each is renamed only after the next one is complete."""
+    (path, text), *rest = texts.items()
+    content = text.encode()
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+        if rest:
+            _write(dict(rest))
+
+    write_atomically(path, write)
 
 
 def inline_svg(figure: Any, name: str, description: str) -> Any:

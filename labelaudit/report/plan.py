@@ -16,6 +16,7 @@ from labelaudit import checks
 from labelaudit.datasets import Table
 from labelaudit.mechanisms import Kind, Mechanism
 from labelaudit.report import words
+from labelaudit.report.eta import MATTERS
 from labelaudit.report.own_mechanism import (
     PARAMETERS,
     OwnMechanismError,
@@ -26,6 +27,9 @@ from labelaudit.report.own_mechanism import (
     one_line,
 )
 
+BAG_SIZES = (2, 8, 32)
+# The default target as a fraction of what is at stake.
+DEFAULT_FRACTION = 0.1
 TARGETS = ("additive", "multiplicative", "epsilon")
 UTILITIES = ("none", "logistic", "network")
 # Fewer bags than this do not show how bags differ.
@@ -77,6 +81,25 @@ class Target:
             # The kind is wrong, and the message must name it.
             number = 0.0
         return cls(kind, number)
+
+    @classmethod
+    def of_stake(cls, stake: float, level: float) -> Target:
+        """The default: a release may undo a tenth of what an attacker gets wrong without it.
+
+        A fixed number would ask nothing where one label is rare, and too much of a coin's labels.
+
+        >>> Target.of_stake(0.1234, 0.98).value
+        0.012
+        """
+        return cls("additive", float(f"{DEFAULT_FRACTION * stake:.2g}"), level)
+
+    def empty(self, stake: float) -> bool:
+        """Whether the labels themselves would meet it: no release adds more than the `stake`."""
+        return self.kind == "additive" and stake <= self.value
+
+    def matters(self, stake: float) -> float:
+        """By how much eta may be wrong, as a fraction of the records, before verdicts wait."""
+        return MATTERS * (self.value if self.kind == "additive" else stake)
 
     def __str__(self) -> str:
         """In words."""
@@ -145,7 +168,8 @@ class AuditPlan:
     """What to compare, against which target, and how carefully.
 
     `mechanisms` are rr, llp, geometric and laplace, a Python file with a class of your own
-    (`mine.py` or `mine.py:Name`), or a channel matrix (`channel.csv`). `level` is the level of the
+    (`mine.py` or `mine.py:Name`), or a channel matrix (`channel.csv`). Without a `target` it is a
+    tenth of what an attacker gets wrong without any release. `level` is the level of the
     multiplicative percentile. `refits` is how often eta is estimated, each time from other folds,
     with other bags and fresh noise. `repeats` are numbers of releases to look ahead to. `known` are
     numbers of other members of a bag whose labels an attacker may know; a number too large for a
@@ -157,9 +181,9 @@ class AuditPlan:
     """
 
     mechanisms: Sequence[str] = ("rr", "llp", "geometric", "laplace")
-    bag_sizes: Sequence[int] = (2, 8, 32)
+    bag_sizes: Sequence[int] = BAG_SIZES
     epsilons: Sequence[float] = (0.5, 1.0, 2.0, 4.0)
-    target: Target = Target()
+    target: Target | None = None
     level: float = 0.98
     utility: str = "logistic"
     refits: int = 3
@@ -185,7 +209,8 @@ class AuditPlan:
         if 0 in self.epsilons:
             raise ValueError("epsilon must be above 0: at 0 nothing is released")
         object.__setattr__(self, "level", checks.real_number(self.level, "level", 0, 1))
-        object.__setattr__(self, "target", replace(self.target, level=self.level))
+        if self.target is not None:
+            object.__setattr__(self, "target", replace(self.target, level=self.level))
         checks.whole_number(self.refits, "refits", least=2)
         checks.whole_number(self.seed, "seed", least=0)
         if self.utility not in UTILITIES:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelaudit.datasets import Table
-from labelaudit.report import words
-from labelaudit.report.attack import Exposure, expose, most_exposed
+from labelaudit.command_line import did_you_mean
+from labelaudit.datasets import Table, read_table
+from labelaudit.report import people, words
+from labelaudit.report.attack import MOST_RECORDS, Exposure, expose, most_exposed
 from labelaudit.report.decisions import Advice, Decision, advise, decide, focus_of
 from labelaudit.report.eta import EtaEstimates, Progress, at_stake, estimate_eta
-from labelaudit.report.plan import AuditPlan
+from labelaudit.report.plan import BAG_SIZES, LEAST_BAGS, AuditPlan, Target
 from labelaudit.report.scenarios import (
     BagComparison,
     BagFacts,
@@ -24,31 +29,47 @@ from labelaudit.report.scenarios import (
 )
 from labelaudit.report.utility import Utility, measure_utility
 
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
 MOST_EXPOSED = 10
 HISTOGRAM_BINS = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Every number of an audit, and the advice that follows from them.
 
-    `exposed` are the most exposed records by title of a setting. `own_bags` and `own_decisions`
-    are about the table's own bags, where it has any.
+    `headline` says what to publish, `reasons` why, `warnings` what is wrong with the table or with
+    eta, `remarks` what is not quite right. `exposed` are the most exposed records by title of a
+    setting. `own_bags` and `own_decisions` are about the table's own bags, where it has any.
     """
 
     table: Table
     plan: AuditPlan
+    target: Target
     estimates: EtaEstimates
     decisions: tuple[Decision, ...]
     utilities: tuple[Utility, ...]
     advices: tuple[Advice, ...]
-    summary: str
+    headline: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
     exposed: dict[str, list[dict[str, Any]]]
     knowing: tuple[KnowingMore, ...]
     bags: BagFacts | None
     own_bags: tuple[BagComparison, ...]
     own_decisions: tuple[Decision, ...]
+    groups: tuple[people.GroupExposure, ...]
     seconds: float
+    made: str
+    command: str = ""
+
+    @property
+    def summary(self) -> str:
+        """What to publish, and why."""
+        return " ".join((self.headline, *self.reasons))
 
     @property
     def at_stake(self) -> float:
@@ -56,13 +77,48 @@ class Report:
         return at_stake(self.estimates.etas, self.table.labels)
 
     @property
+    def eta_sentence(self) -> str:
+        """What the one test of eta says."""
+        return words.eta_sentence(self.estimates, self.target.matters(self.at_stake))
+
+    @property
     def histogram(self) -> tuple[int, ...]:
         """How many records have an eta in each of twenty equal parts of [0, 1]."""
         counts, _ = np.histogram(self.estimates.mean, HISTOGRAM_BINS, (0, 1))
         return tuple(counts.tolist())
 
+    @property
+    def tables(self) -> dict[str, pandas.DataFrame]:
+        """The tables behind the page, by name."""
+        from labelaudit.report.numbers import tables
 
-def audit(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -> Report:
+        return tables(self)
+
+    @property
+    def verdicts(self) -> pandas.DataFrame:
+        """For each setting whether it meets the target, why, what it proves and guarantees."""
+        columns = ["verdict", "why", "plug-in", "realised", "revealed", "epsilon"]
+        return self.tables["attack"][columns]
+
+    @property
+    def figures(self) -> dict[str, Figure]:
+        """The figures of the page, by name, as matplotlib makes them."""
+        from labelaudit.report import figures
+
+        return figures.drawn(self)
+
+    def save(self, path: str | Path = "report.html") -> Path:
+        """Write the page, and beside it every number as JSON; returns the page's path."""
+        from labelaudit.report.page import write_both
+
+        return write_both(self, Path(path))
+
+    def __repr__(self) -> str:
+        """The conclusion in a line; never a label, a feature or an id."""
+        return f"<audit of {self.table.name}: {len(self.decisions)} settings. {self.headline}>"
+
+
+def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -> Report:
     """Estimate eta, attack every setting, find who is exposed and what it costs, and advise.
 
     >>> import json
@@ -74,7 +130,7 @@ def audit(table: Table, plan: AuditPlan, progress: Progress = lambda line: None)
     >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     frame.to_csv(f"{folder}/survey.csv", index=False)
-    ...     report = audit(read_table(f"{folder}/survey.csv", label="ill", prior="eta"), plan)
+    ...     report = run(read_table(f"{folder}/survey.csv", label="ill", prior="eta"), plan)
     ...     page, numbers = as_html(report), as_json(report)
     >>> [(decision.exposure.title, decision.word) for decision in report.decisions]
     [('RR (epsilon 0.1)', 'meets'), ('RR (epsilon 4)', 'misses')]
@@ -83,7 +139,9 @@ def audit(table: Table, plan: AuditPlan, progress: Progress = lambda line: None)
     """
     plan.check_table(table)
     start = time.monotonic()
-    estimates = estimate_eta(table, plan.refits, plan.seed, progress)
+    estimates, target = trusted_eta(table, plan, progress)
+    stake = at_stake(estimates.etas, table.labels)
+    trusted = not estimates.calibration.wrong_by(target.matters(stake))
     facts: BagFacts | None = None
     own_bags: tuple[BagComparison, ...] = ()
     if table.bags is not None:
@@ -93,23 +151,20 @@ def audit(table: Table, plan: AuditPlan, progress: Progress = lambda line: None)
     together = facts is not None and facts.move_together
 
     def decided(exposure: Exposure) -> Decision:
-        return decide(exposure, plan.target, estimates.calibration, together=together)
+        return decide(exposure, target, trusted=trusted, together=together)
 
-    decisions = tuple(map(decided, expose(table.labels, estimates, plan, progress)))
+    exposures = expose(table.labels, estimates, plan, progress, table.persons)
+    decisions = tuple(map(decided, exposures))
     own_decisions = tuple(decided(comparison.own) for comparison in own_bags)
     model = "none" if plan.utility == "network" else plan.utility
     utilities = measure_utility(table, plan.settings, model, plan.seed, progress=progress)
-    advices = advise(decisions, utilities, own_decisions)
+    empty = target.empty(stake)
+    advices = () if empty else advise(decisions, utilities, own_decisions)
     focus = focus_of(advices, decisions)
     if plan.utility == "network":
         # The choice depends on noise; the network then shows what the chosen settings cost.
         utilities = measure_utility(table, plan.settings, "network", plan.seed, focus, progress)
-        advices = advise(decisions, utilities, own_decisions)
-        focus = focus_of(advices, decisions)
-    sentences = [
-        words.summary(advices, decisions, plan.target, facts is not None),
-        words.empty_target(plan.target, at_stake(estimates.etas, table.labels)),
-    ]
+        advices = () if empty else advise(decisions, utilities, own_decisions)
     progress("who is exposed, and what more an attacker may know")
     exposed = {}
     for setting in focus:
@@ -117,18 +172,120 @@ def audit(table: Table, plan: AuditPlan, progress: Progress = lambda line: None)
             exposed[setting.title] = most_exposed(
                 estimates.etas, table.ids, setting.mechanism, MOST_EXPOSED, plan.seed
             )
+    reasons = words.reasons(advices, decisions, target, stake)
+    if facts is not None and not empty:
+        reasons.append(words.own_bags(advices))
     return Report(
         table=table,
         plan=plan,
+        target=target,
         estimates=estimates,
         decisions=decisions,
         utilities=utilities,
         advices=advices,
-        summary=" ".join(filter(None, sentences)),
+        headline=words.headline(advices, decisions, empty),
+        reasons=tuple(reasons),
+        warnings=tuple(warnings_of(table, facts, trusted, estimates)),
         exposed=exposed,
         knowing=tuple(case for setting in focus for case in knowing_more(estimates, setting, plan)),
         bags=facts,
         own_bags=own_bags,
         own_decisions=own_decisions,
+        groups=people.by_group(table, estimates, focus, plan.seed),
         seconds=time.monotonic() - start,
+        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
     )
+
+
+def trusted_eta(table: Table, plan: AuditPlan, progress: Progress) -> tuple[EtaEstimates, Target]:
+    """Eta and the target; eta is scaled once more where the labels contradict it and it matters."""
+    estimates = estimate_eta(table, plan.refits, plan.seed, progress)
+    stake = at_stake(estimates.etas, table.labels)
+    target = plan.target or Target.of_stake(stake, plan.level)
+    if estimates.calibration.wrong_by(target.matters(stake)):
+        progress("eta: the true labels contradict it, so it is scaled to them once more")
+        estimates = estimates.recalibrate(table.labels, plan.seed, table.persons)
+        stake = at_stake(estimates.etas, table.labels)
+    return estimates, plan.target or Target.of_stake(stake, plan.level)
+
+
+def warnings_of(
+    table: Table, facts: BagFacts | None, trusted: bool, estimates: EtaEstimates
+) -> Iterator[str]:
+    """What a reader must know before the recommendation is acted on."""
+    if len(table) > MOST_RECORDS:
+        yield f"A random sample was attacked: {MOST_RECORDS:,} of {len(table):,} records."
+    yield from people.leaks(table)
+    if not trusted:
+        yield (
+            "The true labels contradict eta, the model of what an attacker knows, by more than"
+            " matters. Settings are recommended by facts that need no eta, or not at all."
+        )
+    elif estimates.recalibrated:
+        yield (
+            "The true labels contradicted the first eta. It was scaled to them once more, and all"
+            " numbers are of the scaled one."
+        )
+    if facts is not None and facts.move_together:
+        yield (
+            "Labels within the table's bags agree more than eta explains (dispersion"
+            f" {facts.dispersion:.2f}, where independence gives 1). An attacker who knows that"
+            " could do better than the one audited here, and better than epsilon allows against"
+            " independent labels. So no guarantee settles an advantage for this table."
+        )
+
+
+def prepared(
+    table: Any, label: str = "", target: Target | str | None = None, **options: Any
+) -> tuple[Table, AuditPlan]:
+    """The table and the plan of an audit, checked; options are those of the two.
+
+    >>> prepared("shop.csv", "bought", epsilon=[1.0])
+    Traceback (most recent call last):
+    TypeError: an audit has no option 'epsilon'; did you mean epsilons?
+    """
+    names = {each.name for each in fields(AuditPlan)}
+    of_table = inspect.signature(read_table).parameters.keys() - {"source", "label"}
+    for name in options.keys() - names - of_table:
+        near = did_you_mean(name, names | of_table)
+        raise TypeError(f"an audit has no option {name!r}{near}")
+    chosen = {name: value for name, value in options.items() if name in names}
+    columns = {name: value for name, value in options.items() if name in of_table}
+    if columns.get("prior") is not None or columns.get("model") is not None:
+        chosen.setdefault("utility", "none")
+    plan = AuditPlan(**chosen, target=Target.parse(target) if isinstance(target, str) else target)
+    if not isinstance(table, Table):
+        table = read_table(table, label=label, **columns)
+    elif columns:
+        raise TypeError(f"{next(iter(columns))!r} is for a file or a data frame, not for a Table")
+    if "bag_sizes" not in chosen and (largest := len(table) // LEAST_BAGS) < max(BAG_SIZES):
+        plan = replace(plan, bag_sizes=[max(min(size, largest), 1) for size in BAG_SIZES])
+    plan.check_table(table)
+    return table, plan
+
+
+def audit(
+    table: Any,
+    label: str = "",
+    *,
+    ids: bool = True,
+    progress: Progress = lambda line: None,
+    **options: Any,
+) -> Report:
+    """Audit a table with a sensitive label: which mechanism meets a target, at what cost.
+
+    `table` is a path (csv or parquet), a pandas DataFrame or a `Table`. The options of
+    `labelaudit.datasets.read_table` say what its columns are, those of `AuditPlan` what to compare.
+    A target may be a text such as "additive=0.01". Without `ids` no record is named.
+
+    >>> import pandas
+    >>> import labelaudit as la
+    >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
+    >>> report = la.audit(frame, "ill", prior="eta", mechanisms=["rr"], target="epsilon=1")
+    >>> report
+    <audit of a data frame: 4 settings. Publish RR (epsilon 1).>
+    >>> report.verdicts["verdict"].tolist()
+    ['meets', 'meets', 'misses', 'misses']
+    """
+    report = run(*prepared(table, label, **options), progress)
+    return report if ids else replace(report, exposed={})

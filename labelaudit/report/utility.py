@@ -119,8 +119,8 @@ def measure_utility(
         auc = loss = None
         if trained in curves:
             (clean,) = curves[None]
-            auc = over_refits([curve.area for curve in curves[trained]])
-            loss = over_refits([(clean - curve).area for curve in curves[trained]])
+            auc = over_refits([curve.area for curve in curves[trained]]).within(0, 1)
+            loss = over_refits([(clean - curve).area for curve in curves[trained]]).within(-1, 1)
         utilities.append(Utility(trained, worth, auc, loss))
     return tuple(utilities)
 

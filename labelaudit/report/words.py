@@ -1,4 +1,4 @@
-"""The sentences that the page, the JSON file and chapter 14 share: advice, summary, calibration.
+"""The sentences that the page, the JSON file and chapter 14 share: conclusion, advice, eta.
 
 What the page alone says is in its template. Nothing here decides: it only says what was decided.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from labelaudit.report import eta
 
 if TYPE_CHECKING:
+    from labelaudit.report.attack import Exposure
     from labelaudit.report.decisions import Advice, Decision
     from labelaudit.report.intervals import Interval
     from labelaudit.report.plan import Setting, Target
@@ -20,6 +21,17 @@ if TYPE_CHECKING:
 
 # Why a setting meets the target before anything is measured.
 BY_GUARANTEE = "by its guarantee, if labels are independent given what the attacker knows"
+# The rule behind every verdict, on the page and in chapter 14.
+RULE = (
+    "Facts by construction, which need no eta: epsilon and what it guarantees, labels that are"
+    " proven, how far the odds of a label released alone can move.",
+    "One test of eta on all true labels. If they contradict eta by more than"
+    f" {eta.MATTERS:.0%} of what the target allows, eta is scaled to the labels once more; if they"
+    " still do, every verdict that depends on eta is “cannot tell”, because a wrong eta makes"
+    " the advantage on the true labels too small as well. A smaller contradiction is a remark.",
+    "Otherwise two intervals decide, by eta and on the true labels: both below the target, it meets"
+    " it; both above, it misses it; else the data cannot tell.",
+)
 
 
 def target(target: Target) -> str:
@@ -31,13 +43,42 @@ def target(target: Target) -> str:
     return f"{target.kind} advantage of at most {target.value:g}{ending}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], last: str = "and") -> str:
     """Names in a sentence.
 
     >>> listed(["a", "b", "c"])
     'a, b and c'
     """
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def explained(exposure: Exposure) -> str:
+    """What a setting publishes, and by how much it can change the odds about anybody.
+
+    >>> from labelaudit.report.plan import settings_of
+    >>> from types import SimpleNamespace
+    >>> [setting] = settings_of(["rr"], [8], [1.0])
+    >>> explained(SimpleNamespace(setting=setting, epsilon=1.0, guarantee=1.0, rows=1))
+    'each label is replaced by its opposite with probability 0.27; odds change at most 2.7 times'
+    """
+    setting = exposure.setting
+    values = {"k": setting.mechanism.bag_size, "epsilon": exposure.epsilon}
+    what = setting.kind.explanation.format(
+        flip=1 / (1 + math.exp(min(exposure.epsilon, 700))), **values
+    )
+    if math.isinf(exposure.guarantee):
+        return f"{what}; there is no limit to what an attacker who knows more can learn"
+    if exposure.guarantee > math.log(1000):
+        return f"{what}; odds can change more than a thousand times"
+    whose = f" for a person with {exposure.rows} rows" if exposure.rows > 1 else ""
+    return f"{what}; odds change at most {math.exp(exposure.guarantee):.2g} times{whose}"
+
+
+def proving(decision: Decision) -> str:
+    """That a setting proves labels; nothing where it proves none or next to none."""
+    if not decision.proves:
+        return ""
+    return f"this proves {100 * decision.exposure.revealed.value:.2g}% of labels to anyone"
 
 
 def _verb(names: Sequence[object], singular: str, plural: str) -> str:
@@ -45,11 +86,105 @@ def _verb(names: Sequence[object], singular: str, plural: str) -> str:
 
 
 def _range(interval: Interval) -> str:
-    return f"{interval.value:.3f} ({interval.low:.3f} to {interval.high:.3f})"
+    return f"{interval.value:.4f} ({interval.low:.4f} to {interval.high:.4f})"
 
 
 def _reasons(decisions: Sequence[Decision]) -> str:
     return "; ".join(dict.fromkeys(decision.why for decision in decisions))
+
+
+# The conclusion over all kinds
+
+
+def headline(advices: Sequence[Advice], decisions: Sequence[Decision], empty: bool) -> str:
+    """What to publish, what not, and what the data cannot tell, for a reader in a hurry."""
+    if empty:
+        return "No recommendation: the target asks nothing here."
+    unclear = {each.setting.kind for each in decisions if each.unclear}
+    chosen = sorted((each for each in advices if each.decision), key=lambda each: each.order)
+    safe = [each for each in chosen if not each.proves]
+    sentences = []
+    if safe:
+        titles = _titles(_first(chosen))
+        cost = ", which cost about the same" * (len(titles) > 1)
+        sentences.append(f"Publish {listed(titles, 'or')}{cost}.")
+    elif not chosen and unclear:
+        sentences.append("The data cannot tell whether any setting meets the target.")
+    elif not chosen:
+        sentences.append("Publish none of these: every setting tried misses the target.")
+    for each in chosen:
+        if each.decision and each.proves:
+            title, why = each.decision.exposure.title, proving(each.decision)
+            sentences.append(f"{title} meets the target, but {why}.")
+    without = [each.kind for each in advices if each.decision is None]
+    if chosen and (missing := [kind.title for kind in without if kind not in unclear]):
+        sentences.append(f"Do not publish {listed(missing, 'or')}: no setting tried meets it.")
+    if chosen and (open_kinds := [kind.title for kind in without if kind in unclear]):
+        sentences.append(f"For {listed(open_kinds)} the data cannot tell.")
+    return " ".join(sentences)
+
+
+def reasons(
+    advices: Sequence[Advice], decisions: Sequence[Decision], target: Target, stake: float
+) -> list[str]:
+    """Why: the target, what the recommended settings publish, what an attacker gains by them."""
+    wrong = f"Without any release an attacker who knows the features guesses {stake:.1%} wrong."
+    if target.empty(stake):
+        return [
+            f"Every release meets the target, {target}. {wrong} Even the labels themselves would"
+            " meet it. Set a smaller target, or none: the default is a tenth of that fraction."
+        ]
+    sentences = [f"The target is {target}."]
+    if target.kind == "additive":
+        sentences.append(f"{wrong} The target lets {target.value / stake:.0%} of these be undone.")
+    chosen = sorted((each for each in advices if each.decision), key=lambda each: each.order)
+    if not chosen:
+        unclear = [decision for decision in decisions if decision.unclear]
+        sentences.append(
+            f"{len(unclear)} of {len(decisions)} settings are open: {_reasons(unclear)}."
+            if unclear
+            else f"All that were tried miss it: {_what_to_try(decisions, target)}."
+        )
+        return [" ".join(sentences)]
+    paragraphs = [" ".join(sentences)]
+    for advice in _first(chosen):
+        if advice.decision:
+            exposure = advice.decision.exposure
+            paragraphs.append(
+                f"{exposure.title}: {explained(exposure)}. An attacker guesses"
+                f" {_percent(exposure.plug_in)} more labels right by eta,"
+                f" {_percent(exposure.realised)} on the true labels."
+            )
+    return paragraphs
+
+
+def _first(chosen: Sequence[Advice]) -> list[Advice]:
+    """The best advice and what costs about the same, the strongest guarantee first."""
+    equal = [
+        each
+        for each in chosen
+        if each.proves == chosen[0].proves and chosen[0].costs_the_same(each)
+    ]
+    return sorted(equal, key=lambda each: each.guarantee)
+
+
+def _percent(interval: Interval) -> str:
+    return f"{100 * interval.value:.2f}% ({100 * interval.low:.2f}% to {100 * interval.high:.2f}%)"
+
+
+def _titles(advices: Sequence[Advice]) -> list[str]:
+    return [each.decision.exposure.title for each in advices if each.decision]
+
+
+def _what_to_try(decisions: Sequence[Decision], target: Target) -> str:
+    """Which parameters of the settings that were tried could bring them to the target."""
+    if target.kind == "epsilon" and target.value == 0:
+        return "at epsilon 0 nothing is released"
+    taken = {name for decision in decisions for name, _ in decision.setting.parameters}
+    # Without noise epsilon is infinite for every bag size.
+    larger = ["larger bags"] * ("bag_size" in taken and target.kind != "epsilon")
+    smaller = ["a smaller epsilon" if "epsilon" in taken else "a mechanism with noise"]
+    return f"try {' or '.join(larger + smaller)}"
 
 
 # The advice on one kind of mechanism
@@ -74,9 +209,10 @@ def advice(
             f" cannot tell ({_reasons(unclear)}); {rest if missed else 'none is shown to miss it'}."
         )
     exposure = chosen.exposure
+    proves = f", but {proving(chosen)}" if chosen.proves else ""
     sentences = [
         f"{name}: {exposure.title} is the least noisy setting tried that meets the target"
-        f" ({chosen.why}).",
+        f" ({chosen.why}){proves}.",
         f"Its additive advantage is {_range(exposure.plug_in)} by the estimate of eta and"
         f" {_range(exposure.realised)} on the true labels.",
         _cost(costs[chosen.setting], costs.get(None)),
@@ -93,15 +229,15 @@ def advice(
 
 
 def _cost(cost: Utility, clean: Utility | None) -> str:
-    parts = []
-    if cost.worth is not None:
-        parts.append(f"a released label is worth {cost.worth:.2g} of a clean one")
+    if cost.worth is None:
+        return "What it costs was not measured."
+    parts = [f"a released label is worth {cost.worth:.2g} of a clean one"]
     if cost.auc and cost.loss and clean and clean.auc:
         parts.append(
             f"a model trained on releases has AUC {cost.auc.value:.3f} against"
             f" {clean.auc.value:.3f} on clean labels, a loss of {_range(cost.loss)}"
         )
-    return f"What it costs: {', and '.join(parts)}." if parts else ""
+    return f"What it costs: {', and '.join(parts)}."
 
 
 def advice_on_own_bags(decisions: Sequence[Decision], best: Decision | None) -> str:
@@ -111,6 +247,7 @@ def advice_on_own_bags(decisions: Sequence[Decision], best: Decision | None) -> 
     unclear = [decision for decision in decisions if decision.unclear]
     if best is not None:
         text = f"{best.exposure.title} is the least noisy that meets it ({best.why})"
+        text += f", but {proving(best)}" if best.proves else ""
     elif len(decisions) == 1:
         answer = "the data cannot tell" if unclear else "it does not meet it"
         text = f"{answer} ({decisions[0].why})"
@@ -124,141 +261,45 @@ def advice_on_own_bags(decisions: Sequence[Decision], best: Decision | None) -> 
     return f" In the table's own bags {text}."
 
 
-# The summary over all kinds
-
-
-def summary(
-    advices: Sequence[Advice], decisions: Sequence[Decision], target: Target, bags: bool = False
-) -> str:
-    """The recommendation in a small number of sentences; `bags`: whether the table has its own.
-
-    >>> from labelaudit.report import Target
-    >>> summary([], [], Target("epsilon", 1.0)).split(". ")[0]
-    'No setting is shown to meet the target, epsilon of at most 1'
-    """
-    chosen = sorted((each for each in advices if each.decision), key=lambda each: each.cost)
-    own = f" {_own_bags(advices)}" if bags else ""
-    if not chosen:
-        last = (
-            "For some the data cannot tell, and so this audit recommends none."
-            if any(decision.unclear for decision in decisions)
-            else f"All that were tried miss it: {_what_to_try(decisions, target)}."
-        )
-        return f"No setting is shown to meet the target, {target}. {last}{own}"
-    measured = [each for each in chosen if each.measured]
-    cheapest = [each for each in measured if measured[0].costs_the_same(each)]
-    unknown = _titles([each for each in chosen if not each.measured])
-    sentences = [f"Target: {target}."]
-    if cheapest:
-        sentences += [_least_cost(cheapest), _strongest(cheapest)]
-    if unknown:
-        well = " as well" if cheapest else ""
-        verb = _verb(unknown, "meets", "meet")
-        sentences.append(f"{listed(unknown)} {verb} it{well}, at a cost that was not measured.")
-    return " ".join(filter(None, sentences)) + own
-
-
-def _titles(advices: Sequence[Advice]) -> list[str]:
-    return [each.decision.exposure.title for each in advices if each.decision]
-
-
-def _what_to_try(decisions: Sequence[Decision], target: Target) -> str:
-    """Which parameters of the settings that were tried could bring them to the target."""
-    if target.kind == "epsilon" and target.value == 0:
-        return "at epsilon 0 nothing is released"
-    taken = {name for decision in decisions for name, _ in decision.setting.parameters}
-    # Without noise epsilon is infinite for every bag size.
-    larger = ["larger bags"] * ("bag_size" in taken and target.kind != "epsilon")
-    smaller = ["a smaller epsilon" if "epsilon" in taken else "a mechanism with noise"]
-    return f"try {' or '.join(larger + smaller)}"
-
-
-def _least_cost(cheapest: Sequence[Advice]) -> str:
-    names = listed(_titles(cheapest))
-    by_model = cheapest[0].utility is not None and cheapest[0].utility.loss is not None
-    measure = "" if by_model else ", by the worth of a label alone: no model was trained"
-    if len(cheapest) == 1:
-        return f"{names} meets it at the least cost of all that was measured{measure}."
-    if by_model:
-        return f"{names} meet it, and this data cannot tell their costs apart."
-    return f"{names} meet it at about the same cost{measure}."
-
-
-def _strongest(cheapest: Sequence[Advice]) -> str:
-    """Which of several that cost the same has the smallest epsilon."""
-    least = min(each.guarantee for each in cheapest)
-    strongest = [each for each in cheapest if each.guarantee == least]
-    if len(cheapest) == 1 or math.isinf(least):
-        return ""
-    if len(strongest) == len(cheapest):
-        return "Their guarantee is the same."
-    verb = _verb(strongest, "has", "have")
-    return f"Of these, {listed(_titles(strongest))} {verb} the strongest guarantee."
-
-
-def _own_bags(advices: Sequence[Advice]) -> str:
+def own_bags(advices: Sequence[Advice]) -> str:
+    """Which settings meet the target in the table's own bags."""
     titles = [each.own_bags.exposure.title for each in advices if each.own_bags]
     if titles:
         return f"In the table's own bags {listed(titles)} {_verb(titles, 'meets', 'meet')} it."
     return "In the table's own bags no setting is shown to meet it."
 
 
-def empty_target(target: Target, stake: float) -> str:
-    """A warning about a target that the labels themselves would meet; otherwise nothing.
-
-    No release adds more to the attacker's accuracy than the `stake` that is missing without one.
-
-    >>> from labelaudit.report import Target
-    >>> empty_target(Target("additive", 0.05), 0.1)
-    ''
-    """
-    if target.kind != "additive" or stake > target.value:
-        return ""
-    return (
-        "But every release meets this target: without any release the attacker is wrong about"
-        f" {stake:.1%} of the records at most, so that even the labels themselves would meet it."
-        " Set a smaller target, or a multiplicative one."
-    )
-
-
 # Sentences of the page
 
 
-def calibration_ratio_sentence(estimates: eta.EtaEstimates) -> str:
-    """Spiegelhalter's ratio of a ready-made eta, and why it is not computed for another.
+def eta_sentence(estimates: eta.EtaEstimates, limit: float) -> str:
+    """What the one test of eta on the true labels says; `limit` is what matters.
 
     >>> import numpy as np
     >>> labels = np.tile([0, 1], 50)
-    >>> calibration_ratio_sentence(eta.EtaEstimates.ready_made(np.full(100, 0.75), labels))
-    "Spiegelhalter's ratio is 5.8, and eta lies 0.2500 too far from 1/2 on average."
+    >>> eta_sentence(eta.EtaEstimates.ready_made(np.full(100, 0.5), labels), 0.01)
+    'The true labels do not contradict eta (p = 1.00).'
     """
-    if estimates.refitted:
+    calibration = estimates.calibration
+    before = "It was scaled to the labels once more, because they contradicted it. "
+    start = before * estimates.recalibrated
+    p_value = f"p = {calibration.p_value:.2f}" if calibration.p_value >= 0.01 else "p < 0.01"
+    if not calibration.contradicted:
+        return f"{start}The true labels do not contradict eta ({p_value})."
+    low, high, promised, true = calibration.worst
+    where = (
+        f"The true labels contradict eta ({p_value}): where it lies between {low:.3g} and"
+        f" {high:.3g} it promises {promised:,.0f} positive labels and there are {true:,}."
+    )
+    if calibration.wrong_by(limit):
         return (
-            "Spiegelhalter's ratio is not computed: each fold was scaled on the labels of another,"
-            " which moves the ratio over all folds towards 0 for every eta."
+            f"{start}{where} That is {calibration.excess:.2%} of all records, more than the"
+            f" {limit:.2%} that would not matter. Every verdict that depends on eta is “cannot"
+            " tell”: a wrong eta makes the advantage on the true labels too small as well."
         )
-    distance = estimates.calibration.overconfidence
     return (
-        f"Spiegelhalter's ratio is {estimates.calibration.ratio:.1f}, and eta lies"
-        f" {abs(distance):.4f} too {'far from' if distance > 0 else 'near to'} 1/2 on average."
-    )
-
-
-def calibration_test_sentence(refitted: bool) -> str:
-    """What an estimate of eta must pass.
-
-    >>> calibration_test_sentence(refitted=True)
-    'an error of at most 2 times that of a calibrated eta, or no more than 0.01 above it.'
-    """
-    error = (
-        f"an error of at most {eta.NOISE_FACTOR:g} times that of a calibrated eta, or no more than"
-        f" {eta.LEAST_MARGIN:g} above it"
-    )
-    if refitted:
-        return f"{error}."
-    return (
-        f"{error}; and a ratio of at most {eta.MOST_RATIO:g} in absolute value, where a true eta"
-        f" gives a standard normal number, or a distance of at most {eta.LEAST_OVERCONFIDENCE:g}."
+        f"{start}{where} That is {calibration.excess:.2%} of all records, no more than the"
+        f" {limit:.2%} that does not matter."
     )
 
 

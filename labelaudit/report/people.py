@@ -1,0 +1,173 @@
+"""Who the rows are: groups of people, persons who occur again, columns that give the label away."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labelaudit.advantage import label_advantage, multiplicative_advantage
+from labelaudit.checks import Floats, Ints
+from labelaudit.datasets import Table
+from labelaudit.partitions import partition
+from labelaudit.report.attack import MOST_RECORDS, moved, plug_in_advantage
+from labelaudit.report.eta import EtaEstimates, Labels, distinct
+from labelaudit.report.intervals import Curve
+from labelaudit.report.own_mechanism import has_channel
+from labelaudit.report.plan import Setting
+
+# A single column with an area under the curve above this probably holds the label.
+LEAKS = 0.99
+# Values of a column that are taken one by one; more are taken by their order.
+MOST_VALUES = 255
+# Groups with fewer records are named, but their numbers would be noise.
+LEAST_IN_GROUP = 20
+
+
+@dataclass(frozen=True)
+class GroupExposure:
+    """What a setting gives away about one group of records, in random bags of all records.
+
+    `label_advantage` is how far apart the release is for the two labels, 0 to 1; NaN where the
+    distribution of the release is not known.
+    """
+
+    setting: Setting
+    group: str
+    records: int
+    positive: float
+    plug_in: float
+    realised: float
+    realised_error: float
+    revealed: float
+    label_advantage: float
+
+
+def by_group(
+    table: Table, estimates: EtaEstimates, settings: Sequence[Setting], seed: int
+) -> tuple[GroupExposure, ...]:
+    """Advantages and proven fraction for each group of the table's `by` column.
+
+    >>> import pandas
+    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.report import AuditPlan, estimate_eta
+    >>> frame = pandas.DataFrame({"eta": [0.5, 0.1] * 500, "sex": ["f", "m"] * 500})
+    >>> frame["ill"] = [1, 0, 0, 0] * 250
+    >>> table = read_table(frame, label="ill", prior="eta", by="sex")
+    >>> [setting] = AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings
+    >>> groups = by_group(table, estimate_eta(table, 2, 0), [setting], seed=0)
+    >>> [(each.group, round(each.plug_in, 3), each.revealed) for each in groups]
+    [('f', 0.231, 0.0), ('m', 0.0, 0.0)]
+    """
+    if table.groups is None:
+        return ()
+    counts = np.bincount(table.groups)
+    rng = np.random.default_rng([seed, 10])
+    exposures = []
+    for setting in settings:
+        refits = [_by_record(table, eta, setting, rng) for eta in distinct(estimates.etas)]
+        group = [np.bincount(table.groups[rows], minlength=counts.size) for rows, _ in refits]
+        means = [
+            [np.bincount(table.groups[rows], column, counts.size) / np.maximum(number, 1)
+             for column in (*columns, columns[1] ** 2)]
+            for (rows, columns), number in zip(refits, group, strict=True)
+        ]  # fmt: skip
+        plug_in, realised, revealed, labels, squares = np.mean(means, axis=0)
+        error = np.sqrt(np.maximum(squares - realised**2, 0) / np.maximum(group[0], 1))
+        positive = np.bincount(table.groups, table.labels) / counts
+        exposures += [
+            GroupExposure(
+                *(setting, name, int(counts[index]), float(positive[index])),
+                *(float(column[index]) for column in (plug_in, realised, error, revealed, labels)),
+            )
+            for index, name in enumerate(table.group_names)
+            if counts[index] >= LEAST_IN_GROUP
+        ]
+    return tuple(exposures)
+
+
+def _by_record(
+    table: Table, eta: Floats, setting: Setting, rng: np.random.Generator
+) -> tuple[Ints, list[Floats]]:
+    """For the records of random bags: advantage, realised gain, whether proven, label advantage."""
+    mechanism = setting.mechanism
+    sample = rng.permutation(len(table))[: max(MOST_RECORDS, 10 * mechanism.bag_size)]
+    bags = sample[partition(sample.size, mechanism.bag_size, rng)]
+    priors, truth = eta[bags], table.labels[bags].astype(np.int64)
+    with setting.naming_errors():
+        expected, _ = plug_in_advantage(priors, mechanism, rng)
+        shifts = multiplicative_advantage(priors, mechanism, mechanism.release(truth, rng))
+        known = has_channel(mechanism)
+        labels = label_advantage(priors, mechanism) if known else np.full(bags.shape, np.nan)
+    gain = ((moved(priors, shifts) >= 0.5) == truth) * 1.0 - ((priors >= 0.5) == truth)
+    columns = (expected, gain, np.isinf(shifts) * 1.0, labels)
+    return bags.ravel(), [column.ravel() for column in columns]
+
+
+def leaks(table: Table) -> Iterator[str]:
+    """What makes an audit look better than it is: repeated persons or rows, a copy of the label.
+
+    >>> import pandas
+    >>> from labelaudit.datasets import read_table
+    >>> frame = pandas.DataFrame({"age": range(0, 400, 2), "copy": ["a", "b"] * 100})
+    >>> frame["ill"] = [0, 1] * 100
+    >>> [text.split(":")[0] for text in leaks(read_table(frame, label="ill"))]
+    ["The column 'copy' alone gives the label away"]
+    """
+    if table.persons is not None:
+        persons = int(table.persons.max()) + 1
+        yield (
+            f"{len(table):,} rows are of {persons:,} persons, at most {table.rows_of_a_person} of"
+            " one. Models and intervals keep a person's rows together, and epsilon is stated for a"
+            " person with the most rows."
+        )
+    elif table.named and (repeated := len(table) - len(set(table.ids))):
+        most = Counter(table.ids).most_common(1)[0][1]
+        yield (
+            f"Ids repeat: {repeated:,} rows have the id of an earlier one, and one id has {most}"
+            " rows. If an id is a person, name the column as the person (--person): otherwise the"
+            " attacker learns a person's label from the person's other rows, every advantage is too"
+            f" small, and epsilon is {most} times as large for a person with {most} rows."
+        )
+    if not table.columns:
+        return
+    import pandas
+
+    rows = pandas.DataFrame(table.features).assign(label=table.labels)
+    if table.persons is None and (repeated := int(rows.duplicated().sum())):
+        yield (
+            f"{repeated:,} rows ({repeated / len(table):.1%}) equal an earlier row in every feature"
+            " and the label. If they are the same persons, name a column for them (--person)."
+        )
+    for index, column in enumerate(table.columns):
+        area = single_column_auc(table.features[:, index], table.labels)
+        if area > LEAKS:
+            yield (
+                f"The column {column.name!r} alone gives the label away: its AUC is {area:.3f}. If"
+                " it was made from the label, leave it out; otherwise there is nothing to protect."
+            )
+
+
+def single_column_auc(values: NDArray[np.floating], labels: Labels) -> float:
+    """How well one column separates the labels, in either direction; values may be categories.
+
+    A column with few values is scored by the fraction of ones of each value, learned on the other
+    half of the rows.
+
+    >>> single_column_auc(np.array([3.0, 3.0, 1.0, 1.0] * 10), np.array([0, 0, 1, 1] * 10))
+    1.0
+    """
+    distinct_values, codes = np.unique(values, return_inverse=True, equal_nan=True)
+    if distinct_values.size > MOST_VALUES:
+        area = Curve.of(codes.astype(float), labels).area.value
+        return max(area, 1 - area)
+    half = np.random.default_rng(0).permutation(labels.size) % 2 == 0
+    scores = np.empty(labels.size)
+    for learned, scored in ((half, ~half), (~half, half)):
+        ones = np.bincount(codes[learned], labels[learned], distinct_values.size)
+        number = np.bincount(codes[learned], minlength=distinct_values.size)
+        scores[scored] = ((ones + labels.mean()) / (number + 1))[codes[scored]]
+    return Curve.of(scores, labels).area.value

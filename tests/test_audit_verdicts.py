@@ -1,0 +1,378 @@
+"""What an audit concludes: facts by construction, one test of eta, both intervals, the headline."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from audit_cases import LLP, RR, exposed, known_estimates, some_rows
+
+import labelaudit as la
+from labelaudit import report
+from labelaudit.report import words
+from labelaudit.report.eta import excess_of, range_p_value
+from labelaudit.report.intervals import Interval
+from labelaudit.report.utility import Utility
+
+# Facts by construction
+
+
+def test_what_needs_no_eta_is_never_overridden():
+    """|I| of randomized response is epsilon for everybody; proven labels have |I| = inf."""
+    multiplicative = report.Target("multiplicative", 1.0)
+    two = Interval(2.0, 0.0, 2.0, 2.0)
+    response = replace(exposed(RR, 0.1, 0.2, difference=0.3), percentile=two)
+    proven = exposed(LLP, 0.1, 0.2, difference=0.3, revealed=0.6)
+    for exposure in (response, proven):
+        assert report.decide(exposure, multiplicative, trusted=False).word == "misses"
+    bags = replace(exposed(LLP, 0.1, 0.2), percentile=two)
+    assert report.decide(bags, multiplicative, trusted=False).word == "cannot tell"
+
+
+def test_a_contradiction_in_one_setting_overrides_no_interval():
+    for low, high, word in ((0.031, 0.033, "misses"), (0.001, 0.003, "meets")):
+        exposure = exposed(LLP, low, high, difference=0.035)
+        assert exposure.contradicted
+        assert report.decide(exposure, report.Target("additive", 0.01)).word == word
+
+
+# The one test of eta
+
+
+def test_the_range_of_a_brownian_motion():
+    """The closed form against the range of simulated walks, discreteness included."""
+    rng = np.random.default_rng(0)
+    steps = rng.choice([-1.0, 1.0], (20_000, 1000)) / math.sqrt(1000)
+    walks = np.concatenate([np.zeros((20_000, 1)), np.cumsum(steps, axis=1)], axis=1)
+    ranges = np.ptp(walks, axis=1)
+    for reach in (1.2, 1.6, 2.2, 2.5):
+        # Walks reach slightly less far than the motion between their steps.
+        assert (ranges > reach).mean() == pytest.approx(range_p_value(reach), abs=0.04)
+    assert range_p_value(math.inf) == 0
+
+
+def test_the_excess_by_brute_force():
+    rng = np.random.default_rng(1)
+    eta = rng.choice([0.1, 0.2, 0.4, 0.7], 60)
+    labels = rng.integers(0, 2, 60)
+    values = sorted(set(eta))
+    most = max(
+        abs((labels - eta)[(eta >= low) & (eta <= high)].sum())
+        for low in values
+        for high in values
+        if low <= high
+    )
+    excess, _, (low, high, promised, true) = excess_of(eta, labels)
+    inside = (eta >= low) & (eta <= high)
+    assert excess == pytest.approx(most / 60)
+    assert (promised, true) == (pytest.approx(eta[inside].sum()), labels[inside].sum())
+
+
+def false_alarms(seeds, rows=2000):
+    alarms = 0
+    for seed in range(seeds):
+        rng = np.random.default_rng([3, seed])
+        eta = rng.beta(1, 5, rows)
+        alarms += excess_of(eta, (rng.random(rows) < eta).astype(np.uint8))[1] < 0.05
+    return alarms
+
+
+def test_a_true_eta_is_contradicted_once_in_twenty():
+    # 1 to 22 of 200: outside less than once in a thousand times at rates from 0.035 to 0.05.
+    assert 1 <= false_alarms(200) <= 22
+
+
+@pytest.mark.slow
+def test_null_audits_contradict_at_the_nominal_rate_and_their_intervals_cover():
+    """Labels drawn from eta, 200 seeds of the whole audit."""
+    plan = report.AuditPlan(
+        mechanisms=["rr", "geometric"], bag_sizes=[4], epsilons=[1.0], utility="none",
+        target=report.Target("additive", 0.05),
+    )  # fmt: skip
+    truth = np.random.default_rng(0).beta(2, 5, (2000, 400))
+    names = [setting.title for setting in plan.settings]
+    expected = {}
+    for setting in plan.settings:
+        bags = truth.reshape(-1, setting.mechanism.bag_size)
+        expected[setting.title] = la.additive_advantage(bags, setting.mechanism).mean()
+    alarms, covered = 0, dict.fromkeys([(name, kind) for name in names for kind in "pr"], 0)
+    for seed in range(200):
+        rng = np.random.default_rng([4, seed])
+        eta = rng.beta(2, 5, 1000)
+        labels = (rng.random(1000) < eta).astype(np.uint8)
+        estimates = known_estimates(eta, labels)
+        alarms += estimates.calibration.contradicted
+        for exposure in report.expose(labels, estimates, replace(plan, seed=seed)):
+            mean = expected[exposure.title]
+            for kind, interval in (("p", exposure.plug_in), ("r", exposure.realised)):
+                covered[exposure.title, kind] += interval.low <= mean <= interval.high
+    assert 1 <= alarms <= 22
+    # At 95% coverage fewer than 178 of 200 happen once in ten thousand seeds.
+    assert min(covered.values()) >= 178, covered
+
+
+@pytest.mark.parametrize("slope", [0.8, 1.1, 2.0])
+def test_a_wrong_prior_is_noticed_and_corrected_once(slope):
+    rng = np.random.default_rng(0)
+    eta = rng.beta(2, 4, 60_000)
+    labels = (rng.random(eta.size) < eta).astype(np.uint8)
+    wrong = known_estimates(1 / (1 + ((1 - eta) / eta) ** slope), labels)
+    assert wrong.calibration.wrong_by(0.001) and not known_estimates(
+        eta, labels
+    ).calibration.wrong_by(0.001)
+    corrected = wrong.recalibrate(labels, 0)
+    assert corrected.recalibrated and not corrected.calibration.wrong_by(0.001)
+    assert np.abs(corrected.mean - eta).max() < 0.03
+
+
+def test_a_slight_contradiction_is_a_remark_and_a_large_one_stops_verdicts():
+    rng = np.random.default_rng(3)
+    eta = rng.beta(2, 2, 400_000)
+    labels = (rng.random(eta.size) < eta).astype(np.uint8)
+    slight = known_estimates(eta + 0.012 * (1 - eta) * eta, labels)
+    assert slight.calibration.contradicted and not slight.calibration.wrong_by(0.005)
+    assert "does not matter" in words.eta_sentence(slight, 0.005)
+    assert "cannot" in words.eta_sentence(slight, 0.0001)
+
+
+def test_overconfidence_that_groups_of_equal_count_cannot_see_is_seen():
+    """Rare labels: nearly all records have a tiny eta, all advantage is where it is large."""
+    rng = np.random.default_rng(5)
+    eta = rng.beta(0.05, 1.0, 200_000)
+    labels = (rng.random(eta.size) < eta).astype(np.uint8)
+    high = np.where(eta > 0.2, np.minimum(eta * 1.08, 0.999), eta)
+    calibration = known_estimates(high, labels).calibration
+    # An error of a quarter of a percent in fifteen groups used to pass as harmless.
+    assert calibration.error < 0.003
+    assert calibration.p_value < 0.01 and calibration.worst[0] > 0.1
+
+
+def test_an_eta_that_stays_wrong_leaves_only_facts():
+    """The probability goes up, down and up again with the score, which no scaling corrects."""
+    rng = np.random.default_rng(2)
+    score = rng.uniform(0.02, 0.98, 20_000)
+    truth = 0.5 + 0.45 * np.sin(12 * score)
+    frame = pd.DataFrame({"p": score, "ill": (rng.random(score.size) < truth).astype(int)})
+    audit = la.audit(frame, "ill", prior="p", mechanisms=["rr", "llp"], refits=2)
+    assert audit.estimates.recalibrated and "contradict eta" in audit.warnings[0]
+    assert {decision.why for decision in audit.decisions if decision.unclear} == {
+        "the true labels contradict eta"
+    }
+    assert audit.headline.startswith("The data cannot tell")
+
+
+# What is recommended
+
+
+def advices(names, revealed, worths, **plan):
+    """Settings that all meet the target, with what they prove and what they are worth."""
+    settings = report.AuditPlan(mechanisms=names, **plan).settings
+    decisions = [
+        report.decide(exposed(each, 0.01, 0.02, revealed=proven), report.Target())
+        for each, proven in zip(settings, revealed, strict=True)
+    ]
+    pairs = zip(settings, worths, strict=True)
+    costs = [Utility(None, 1.0, None, None), *(Utility(*pair, None, None) for pair in pairs)]
+    return report.advise(decisions, costs), decisions
+
+
+def test_a_setting_that_proves_labels_never_comes_first():
+    found, decisions = advices(
+        ["llp", "rr"], [0.88, 0.0], [0.5, 0.02], bag_sizes=[2], epsilons=[1.0]
+    )
+    text = words.headline(found, decisions, False)
+    assert text.startswith("Publish RR (epsilon 1).")
+    assert "LLP (bags of 2) meets the target, but this proves 88% of labels to anyone." in text
+    (advice,) = [each for each in found if each.kind.name == "LLP"]
+    assert "(both intervals are below it), but this proves 88%" in advice.text
+    found, decisions = advices(["llp"], [0.88, 0.13, 0.0], [0.5, 0.1, 0.03], bag_sizes=[2, 8, 32])
+    assert words.headline(found, decisions, False) == "Publish LLP (bags of 32)."
+
+
+def test_without_a_safe_setting_nothing_is_called_publishable():
+    found, decisions = advices(["llp"], [0.88, 0.13], [0.5, 0.1], bag_sizes=[2, 8])
+    assert "Publish" not in words.headline(found, decisions, False)
+
+
+def test_costs_that_are_about_the_same_are_named_together_the_strongest_guarantee_first():
+    options = {"bag_sizes": [5], "epsilons": [1.0]}
+    found, decisions = advices(["llp", "rr", "geometric"], [0] * 3, [0.2, 0.19, 0.1], **options)
+    text = words.headline(found, decisions, False)
+    assert text == "Publish RR (epsilon 1) or LLP (bags of 5), which cost about the same."
+
+
+def test_a_target_that_asks_nothing_gets_no_recommendation():
+    rng = np.random.default_rng(1)
+    eta = rng.uniform(0.0, 0.03, 6000)
+    frame = pd.DataFrame({"p": eta, "ill": (rng.random(eta.size) < eta).astype(int)})
+    options = {"prior": "p", "mechanisms": ["rr", "llp"], "epsilons": [1.0], "bag_sizes": [2]}
+    audit = la.audit(frame, "ill", target="additive=0.05", **options)
+    assert audit.headline == "No recommendation: the target asks nothing here."
+    assert audit.advices == () and "Even the labels themselves" in audit.summary
+    # The default scales with what is at stake, and is never empty.
+    scaled = la.audit(frame, "ill", **options)
+    assert 0 < scaled.target.value < scaled.at_stake / 5
+    assert not scaled.headline.startswith("No recommendation")
+
+
+def test_the_stake_is_what_the_labels_themselves_would_add():
+    frame = some_rows(4000)
+    stake = report.steps.at_stake([frame["eta"].to_numpy()], frame["bought"].to_numpy())
+    outright = la.additive_advantage(frame["eta"].to_numpy(), la.LabelProportions(1)).mean()
+    assert stake == pytest.approx(outright, abs=0.02)
+    assert report.Target("additive", stake).empty(stake)
+    assert not report.Target("epsilon", 1.0).empty(stake)
+
+
+def test_no_interval_leaves_what_is_possible():
+    frame = some_rows(300)
+    audit = la.audit(frame, "bought", prior="eta", bag="day", epsilons=[0.5], refits=2)
+    exposures = [each.exposure for each in (*audit.decisions, *audit.own_decisions)]
+    for exposure in exposures:
+        assert exposure.plug_in.low >= 0 and exposure.plug_in.high <= 0.5
+        assert 0 <= exposure.revealed.low <= exposure.revealed.high <= 1
+        for part in exposure.by_label:
+            assert 0 <= part.sure_after.low <= part.sure_after.high <= 1
+
+
+def test_the_strength_of_a_guarantee_is_said_in_odds():
+    assert "odds change at most 7.4 times" in words.explained(exposed(RR, 0.1, 0.2))
+    assert "no limit" in words.explained(exposed(LLP, 0.1, 0.2))
+
+
+# Units and leaks
+
+
+def test_rows_of_a_person_are_kept_together():
+    """Every person four times over must not look like four times as many persons."""
+    frame = some_rows(1200, seed=3)[["x", "kind", "bought"]]
+    frame["who"] = range(1200)
+    four = pd.concat([frame] * 4, ignore_index=True)
+    options = {"mechanisms": ["rr"], "epsilons": [1.0], "refits": 2, "utility": "none"}
+    once = la.audit(frame, "bought", identifier="who", **options)
+    blind = la.audit(four, "bought", identifier="who", **options)
+    by_person = la.audit(four, "bought", person="who", **options)
+    assert not any("Ids repeat" in warning for warning in once.warnings)
+    assert any("3,600 rows have the id" in warning for warning in blind.warnings)
+    advantages = [each.decisions[0].exposure.plug_in.value for each in (once, blind, by_person)]
+    assert advantages[1] < 0.75 * advantages[0]
+    assert advantages[2] == pytest.approx(advantages[0], rel=0.3)
+    exposure = by_person.decisions[0].exposure
+    assert exposure.guarantee == 4 and "55 times" in words.explained(exposure)
+    assert "at most 4 of one" in " ".join(by_person.warnings)
+    ratio = exposure.realised.standard_error / once.decisions[0].exposure.realised.standard_error
+    assert 0.7 < ratio < 1.6
+
+
+def test_a_column_that_holds_the_label_is_named():
+    frame = some_rows(800)[["x", "kind", "bought"]]
+    rng = np.random.default_rng(0)
+    frame["copy"] = np.where(frame["bought"] == 1, "in", "out")
+    frame["score"] = frame["bought"] * 10 + rng.standard_normal(800)
+    table = report.steps.read_table(frame, label="bought")
+    named = [text for text in report.people.leaks(table) if "alone gives" in text]
+    assert len(named) == 2 and "'copy'" in named[0] and "'score'" in named[1]
+    # Many categories with few rows each are no leak, however well they fit the rows they are from.
+    frame["town"] = [f"town {number}" for number in rng.integers(0, 250, 800)]
+    clean = report.steps.read_table(frame[["x", "kind", "town", "bought"]], label="bought")
+    assert not [text for text in report.people.leaks(clean) if "alone" in text]
+
+
+def test_repeated_rows_are_named():
+    frame = pd.concat([some_rows(300), some_rows(300).head(30)])
+    table = report.steps.read_table(frame[["x", "kind", "eta", "bought"]], label="bought")
+    assert any("30 rows" in text for text in report.people.leaks(table))
+
+
+def test_the_attacker_knows_the_bags_unless_they_are_hidden():
+    frame = some_rows(600)
+    names = [
+        [
+            column.name
+            for column in report.steps.read_table(frame, label="bought", **options).columns
+        ]
+        for options in ({"bag": "kind"}, {"bag": "kind", "hide_bag": True})
+    ]
+    assert "kind" in names[0] and "kind" not in names[1]
+
+
+def test_results_by_group_add_up():
+    frame = some_rows(4000)
+    audit = la.audit(
+        frame, "bought", prior="eta", by="kind", mechanisms=["rr", "llp"], epsilons=[2.0], refits=2
+    )
+    groups = audit.tables["groups"].loc["RR (epsilon 2)"]
+    assert groups["records"].sum() == 4000
+    whole = audit.decisions[0].exposure
+    mean = np.average(groups["plug-in"], weights=groups["records"])
+    assert mean == pytest.approx(whole.plug_in.value, abs=1e-9)
+    assert groups["label advantage"].tolist() == pytest.approx([math.tanh(1.0)] * 3)
+    mean = np.average(groups["realised"], weights=groups["records"])
+    assert abs(mean - whole.realised.value) < 4 * whole.realised.standard_error
+
+
+# The interface
+
+
+def test_a_frame_a_path_and_a_model_give_the_same_audit(tmp_path):
+    from sklearn.linear_model import LogisticRegression
+
+    frame = some_rows(900)[["eta", "bought"]]
+    frame.to_csv(tmp_path / "shop.csv", index=False)
+    options = {"prior": "eta", "mechanisms": ["rr"], "refits": 2}
+    first, second = (
+        la.audit(source, "bought", **options) for source in (frame, tmp_path / "shop.csv")
+    )
+    assert first.verdicts.equals(second.verdicts)
+    model = LogisticRegression().fit(frame[["eta"]], frame["bought"])
+    third = la.audit(frame, "bought", model=model, mechanisms=["rr"], refits=2)
+    assert np.allclose(third.estimates.mean, model.predict_proba(frame[["eta"]])[:, 1], atol=0.05)
+
+
+def test_a_report_prints_no_label_and_saves_itself(tmp_path):
+    frame = some_rows(600)
+    audit = la.audit(frame, "bought", prior="eta", mechanisms=["rr"], identifier="x", ids=False)
+    for text in (repr(audit), repr(audit.table)):
+        assert "array" not in text and len(text) < 500
+    page = audit.save(tmp_path / "report.html")
+    html = page.read_text()
+    assert page.with_suffix(".json").is_file() and "The most exposed records" not in html
+    assert audit.headline in html and "computed from the true labels" in html
+    assert audit.made[:4] in html and "numpy" in html
+    assert set(audit.figures) == {"calibration", "attack"}
+    with pytest.raises(ValueError, match="html file"):
+        audit.save(tmp_path / "report.pdf")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"epsilon": [1.0]}, "did you mean epsilons"),
+        ({"model": object(), "prior": "eta"}, "two ways"),
+        ({"model": object()}, "must have predict_proba"),
+        ({"person": "nobody"}, "no column 'nobody'"),
+        ({"by": "nobody"}, "no column 'nobody'"),
+        ({"target": "additive"}, "additive=NUMBER"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        la.audit(some_rows(), "bought", **options)
+    with pytest.raises(TypeError, match="a path or a pandas DataFrame, not list"):
+        la.audit([1, 2], "bought")
+
+
+@pytest.mark.parametrize("rows", [40, 69])
+def test_default_bags_shrink_to_fit_a_small_table(rows):
+    frame = pd.DataFrame({"eta": np.full(rows, 0.5), "ill": np.arange(rows) % 2})
+    audit = la.audit(frame, "ill", prior="eta", refits=2)
+    assert max(audit.plan.bag_sizes) == rows // 10
+    with pytest.raises(ValueError, match="a bag size of 32"):
+        la.audit(frame, "ill", prior="eta", bag_sizes=[32])
+
+
+def test_perfect_separation_leaves_nothing_to_protect():
+    frame = pd.DataFrame({"age": np.arange(600) * 3, "ill": (np.arange(600) >= 300).astype(int)})
+    audit = la.audit(frame, "ill", mechanisms=["rr"], refits=2, utility="none")
+    assert any("'age' alone gives the label away" in warning for warning in audit.warnings)
