@@ -31,6 +31,7 @@ COLUMN_OPTIONS = {
 }
 TARGETS = ("additive", "multiplicative", "epsilon")
 REPORT = "report.html"
+COMMAND = (sys.executable, "-m", "labelaudit", "audit")
 
 
 def known_options() -> dict[str, str]:
@@ -88,7 +89,7 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
     *options, _, table = job.order["arguments"]
     output = [f"--output={place / REPORT}", "--overwrite"]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "labelaudit", "audit", *options, *output, "--", table),
+        *(*COMMAND, *options, *output, "--", table),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,

@@ -24,15 +24,16 @@ LOGARITHMIC = 100
 def describe(checkout: Checkout, chapter: Chapter) -> dict[str, Any]:
     """All that the page needs to draw the form: every field, with its values at each scale."""
     book = book_facts(checkout, chapter.id) or {}
-    values = book.get("parameters", {})
+    scale = book.get("scale", DEFAULT_SCALE)
+    values = chapter.values(scale) | book.get("parameters", {})
     fields = [
-        _field(parameter) | {"book": _text(parameter, values.get(name, parameter.values["laptop"]))}
+        _field(parameter) | {"book": _text(values[name])}
         for name, parameter in chapter.parameters.items()
     ]
     return {
         "chapter": chapter.id,
         "title": chapter.title,
-        "scale": book.get("scale", DEFAULT_SCALE),
+        "scale": scale,
         "seconds": {scale: chapter.seconds[scale] for scale in SCALES},
         "fields": fields,
     }
@@ -46,7 +47,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
         "kind": parameter.kind,
         "list": parameter.is_list,
         "choices": [str(choice) for choice in parameter.choices],
-        "scales": {scale: _text(parameter, parameter.values[scale]) for scale in SCALES},
+        "scales": {scale: _text(parameter.values[scale]) for scale in SCALES},
     }
     numeric = parameter.kind in ("integer", "number") and not parameter.is_list
     if numeric and math.isfinite(parameter.low) and math.isfinite(parameter.high):
@@ -56,7 +57,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
     return field
 
 
-def _text(parameter: Parameter, value: Any) -> str:
+def _text(value: Any) -> str:
     """A value as the field shows it; text needs no quotation marks there."""
     return value if isinstance(value, str) else typed(value)
 

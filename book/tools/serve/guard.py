@@ -81,12 +81,6 @@ def own_site(request: HTTPServerRequest, keys: Keys) -> None:
         raise Rejected(403, reason)
 
 
-def known_method(request: HTTPServerRequest, keys: Keys) -> None:
-    """Reading is GET or HEAD; everything that does something is POST."""
-    if request.method not in ("GET", "HEAD", "POST"):
-        raise Rejected(405, f"the method {request.method} is not used here")
-
-
 def typed_body(request: HTTPServerRequest, keys: Keys) -> None:
     """A form of a foreign page can send text, but not JSON without asking first."""
     if request.method != "POST":
@@ -117,7 +111,6 @@ RULES: tuple[Rule, ...] = (
     loopback_host,
     own_origin,
     own_site,
-    known_method,
     typed_body,
     known_cookie,
 )

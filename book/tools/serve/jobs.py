@@ -25,6 +25,8 @@ from book.tools.checkout import Checkout
 FINISHED = frozenset({"done", "refused", "failed", "cancelled"})
 # Finished jobs that are remembered, for pages that ask later.
 KEPT = 200
+# In seconds, for a worker to end by itself.
+LONGEST_END = 5
 # Bytes of one event or line.
 LONGEST_LINE = 2**20
 
@@ -204,8 +206,13 @@ class Workers:
         with contextlib.suppress(ConnectionError):
             await process.stdin.drain()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """End the worker; it ends its kernels when its input does."""
         if self.process is not None and self.process.returncode is None:
             assert self.process.stdin is not None
             self.process.stdin.close()
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.process.wait(), LONGEST_END)
+                return
+            end({self.process.pid})
+            await self.process.wait()

@@ -292,7 +292,12 @@ class Upload(Answer):
         kind = self.request.headers["Content-Type"]
         boundary = tornado.httputil._parse_header(kind)[1].get("boundary", "")
         content = b"".join(self.chunks)
-        tornado.httputil.parse_multipart_form_data(boundary.encode(), content, {}, files)
+        try:
+            tornado.httputil.parse_multipart_form_data(boundary.encode(), content, {}, files)
+        except tornado.httputil.HTTPInputError:
+            raise Rejected(
+                400, "the form cannot be read; the file's name may be the reason"
+            ) from None
         if list(files) != ["file"] or len(files["file"]) != 1:
             raise Rejected(400, "send one file, in a field named file")
         [file] = files["file"]
@@ -433,4 +438,4 @@ async def serve(
         working.cancel()
         for job in app.settings["queue"].jobs.values():
             app.settings["queue"].cancel(job)
-        workers.close()
+        await workers.close()

@@ -5,14 +5,10 @@ import { call, element, Progress, watch } from "./tools.js";
 const part = (id) => document.getElementById(id);
 const progress = new Progress();
 part("progress").append(progress.box);
+const asked = call("/api/audits");
 let about, table;
 
-start().catch((error) => progress.say(error.message, true));
-
-async function start() {
-  about = await call("/api/audits");
-  list(about.audits);
-}
+asked.then(({ audits }) => list(audits), (error) => progress.say(error.message, true));
 
 part("table").addEventListener("change", () => give(part("table").files[0]));
 for (const [event, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
@@ -25,6 +21,7 @@ for (const [event, over] of [["dragover", true], ["dragleave", false], ["drop", 
 
 async function give(file) {
   if (!file) return;
+  about = await asked;
   part("choices").hidden = true;
   if (file.size > about.limit) {
     part("chosen").textContent = `${file.name} is too large; at most ${about.limit / 1e6} MB.`;

@@ -22,7 +22,8 @@ async function show(name) {
   document.querySelector("h1").textContent = run.title;
   part("ways").replaceChildren(element("a", { href: address }, "The chapter"), " ",
     element("a", { href: "/audit" }, "Audit a table"));
-  part("result").replaceChildren(result(run, book, new URL(address, location.href)));
+  part("result").replaceChildren(result(run, book,
+    new URL(address, location.href), "h2"));
   frames(address);
   if (!form) {
     form = new ChapterForm(await call(`/api/form/${run.chapter}`), async (next) => {

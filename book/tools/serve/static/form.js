@@ -52,6 +52,7 @@ export class ChapterForm {
     const allowed = field.kind === "path" || field.choices.length
       ? "" : ` Allowed: ${field.list ? "a list, each " : ""}${field.allowed}.`;
     const many = control.parts.length > 1 || control.group;
+    if (many) control.main.setAttribute("aria-label", field.name);
     const label = many ? element("legend", {}, field.name)
       : element("label", { htmlFor: id }, field.name);
     return element(many ? "fieldset" : "div", { className: "live-field" }, label,
@@ -150,9 +151,9 @@ export class ChapterForm {
         if (this.following === job.id) this.progress.show(state);
       });
       if (this.following !== job.id) return;
-      if (end.state === "refused") this.point(end.message);
       if (end.state === "done") await this.done(end.run);
       await this.refresh();
+      if (end.state === "refused") this.point(end.message);
     } catch (error) {
       this.progress.say(error.message, true);
     }

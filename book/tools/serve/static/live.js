@@ -14,7 +14,7 @@ if (script.dataset.chapter) start(script.dataset.chapter);
 async function start(chapter) {
   const shown = element("div", { className: "live-shown", ariaLive: "polite" });
   const box = element("section", { className: "live-box", id: "live", ariaLabel: "run this chapter" },
-    element("h3", {}, "Change these values"));
+    element("h2", {}, "Change these values"));
   const cell = document.querySelector(".tag_parameters");
   const place = cell ?? document.querySelector("article h1, article .section > h1, h1");
   place.after(box);

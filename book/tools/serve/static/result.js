@@ -7,11 +7,11 @@ const theme = () => document.documentElement.dataset.theme
 
 export const pageOf = (run) => `/runs/${run}/page?theme=${theme()}`;
 
-/** `book` is the document of the book's own page. */
-export function result(run, book, base) {
+/** `book` is the document of the book's own page, `heading` the element of the title. */
+export function result(run, book, base, heading = "h3") {
   const files = [...run.files, `${run.chapter}.ipynb`];
   return element("section", { className: "live-result", ariaLabel: "your run" },
-    element("h3", {}, `Your run: ${run.description}`),
+    element(heading, {}, `Your run: ${run.description}`),
     numbers(run),
     ...run.figures.map((figure) => pair(run, figure, book, base)),
     element("p", {}, "Files of this run: ", ...files.flatMap((name, index) => [
