@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from labelaudit import checks
 from labelaudit.attack import attack, checked_logs
 from labelaudit.checks import Floats, Ints
-from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.repeated import Repeated
 
 # A belief of exactly 0 or 1 would claim a proof, and exp(-36.7) is the least distance of a float
@@ -206,6 +206,28 @@ def _count_limits(bags: _Bags) -> tuple[Ints, Ints]:
     )
 
 
+def _open_bags(unknown: NDArray[np.bool_], drawn: list[_Bags]) -> list[NDArray[np.bool_]]:
+    """For each part, which of its bags beliefs depend on: those with an unknown member.
+
+    Without noise, bags that have the same unknown members say the same, so the first is enough.
+    """
+    parts = [unknown[bags.members].any(axis=1) for bags in drawn]
+    if not drawn or not _is_exact(drawn[0].mechanism):
+        return parts
+    rest = [np.where(unknown[bags.members], bags.members, unknown.size) for bags in drawn]
+    _, first = np.unique(np.sort(np.concatenate(rest), axis=1), axis=0, return_index=True)
+    is_first = np.zeros(sum(map(len, rest)), dtype=bool)
+    is_first[first] = True
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+    return [part & new for part, new in zip(parts, np.split(is_first, ends), strict=True)]
+
+
+def _is_exact(mechanism: Mechanism) -> bool:
+    """Whether the release is the count itself."""
+    once = mechanism.mechanism if isinstance(mechanism, Repeated) else mechanism
+    return isinstance(once, NoisyCount) and math.isinf(once.epsilon)
+
+
 def _propagate(
     known: Floats, drawn: list[_Bags], damping: float, tolerance: float, most_iterations: int
 ) -> tuple[Floats, int, bool]:
@@ -224,7 +246,7 @@ def _propagate(
         inside = np.clip(log_odds, lowest[people], MOST_LOG_ODDS)
         return np.where(unknown[people], 1 / (1 + np.exp(-inside)), known[people])
 
-    parts = [unknown[bags.members].any(axis=1) for bags in drawn]
+    parts = _open_bags(unknown, drawn)
     members = [bags.members[part] for bags, part in zip(drawn, parts, strict=True)]
     releases = [bags.releases[part] for bags, part in zip(drawn, parts, strict=True)]
     shifts = [np.zeros(people.shape) for people in members]

@@ -20,6 +20,9 @@ if (
 ROOT = Path(__file__).resolve().parent.parent
 # In seconds. Whoever asks for the site first runs every chapter, on a machine that may be busy.
 SITE_TIMEOUT = 1500
+# The explorer has shown its first tab, or the one that its address names.
+READY = """() => [...document.querySelectorAll('.explorer-summary, .explorer-story')]
+  .some((element) => element.textContent)"""
 SOURCES = (
     *("_config.yml", "_toc.yml", "book", "labelaudit", "notebooks", "results"),
     *("pyproject.toml", "requirements.lock"),
@@ -91,7 +94,7 @@ def open_explorer(browser, site):
         page.on("request", lambda request: asked.append(request.url))
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto((site / "book" / "explorer.html").as_uri() + query)
-        page.wait_for_function("() => document.querySelector('.explorer-summary').textContent")
+        page.wait_for_function(READY)
         return page
 
     yield visit

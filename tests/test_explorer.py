@@ -15,7 +15,9 @@ pytest.importorskip("playwright.sync_api")
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer")]
 
 STATIC = ROOT / "book" / "_static"
-CORE = ("explorer-audit.js", "explorer-laplace.js", "explorer-people.js", "explorer-state.js")
+CORE = tuple(
+    f"explorer-{part}.js" for part in ("audit", "laplace", "people", "state", "again", "design")
+)
 MECHANISMS = {
     "rr": lambda bag_size, epsilon: la.RandomizedResponse(epsilon),
     "llp": lambda bag_size, epsilon: la.LabelProportions(bag_size),
@@ -228,3 +230,71 @@ def test_settings_survive_the_address(core):
     state, notes = core.evaluate(call, query)
     assert notes == []
     assert core.evaluate("(state) => Explorer.state.write(state)", state) == query
+
+
+AGAIN = """([eta, name, bagSize, epsilon, weeks, tolerance]) => {
+  const rate = epsilon === null ? Infinity : epsilon;
+  const { posterior, proven, converged } = Explorer.again.attack(
+    eta, Explorer.auditing.mechanism(name, bagSize, rate), weeks, tolerance);
+  return { posterior: [...posterior], proven, converged };
+}"""
+
+
+@pytest.mark.parametrize("law", [uniform, rare, known])
+@pytest.mark.parametrize(
+    "name, bag_size, epsilon",
+    [("llp", 4, math.inf), ("llp", 8, math.inf), ("geom", 6, 0.7), ("lap", 4, 1.5), ("rr", 1, 0.4)],
+)
+def test_the_town_is_attacked_as_by_the_package(core, law, name, bag_size, epsilon):
+    """Three weeks of 48 people; the third repeats the first in another order."""
+    rng = np.random.default_rng(zlib.crc32(f"town {law.__name__} {bag_size} {name}".encode()))
+    mechanism = MECHANISMS[name](bag_size, epsilon)
+    eta = law((48,), rng)
+    labels = (rng.random(48) < eta).astype(int)
+    first, second = (rng.permutation(48).reshape(-1, bag_size) for _ in range(2))
+    partitions = np.stack([first, second, first[::-1, ::-1]])
+    flat = labels[partitions.reshape(-1, bag_size)]
+    releases = mechanism.release(flat, rng).reshape(3, -1)
+    expected = la.redrawn_attack(eta, mechanism, partitions, releases, tolerance=1e-12)
+    positions = releases * bag_size if mechanism.continuous else np.rint(releases * bag_size)
+    weeks = [
+        {"bags": bags.tolist(), "positions": values.tolist()}
+        for bags, values in zip(partitions, positions, strict=True)
+    ]
+    rate = None if math.isinf(epsilon) else epsilon
+    actual = core.evaluate(AGAIN, [eta.tolist(), name, bag_size, rate, weeks, 1e-12])
+    assert actual["converged"] == expected.converged
+    assert actual["proven"] == expected.proven.tolist()
+    if expected.converged:
+        np.testing.assert_allclose(actual["posterior"], expected.posterior, atol=1e-8)
+
+
+def test_the_town_draws_partitions_that_only_the_seed_and_week_decide(core):
+    draw = "([week, seed]) => Explorer.again.bagsOf(week, seed, 7)"
+    bags = core.evaluate(draw, [3, 11])
+    assert np.shape(bags) == (6, 7) and len(set(np.ravel(bags))) == 42
+    assert bags == core.evaluate(draw, [3, 11])
+    assert bags != core.evaluate(draw, [4, 11]) and bags != core.evaluate(draw, [3, 12])
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 6.0, math.inf])
+def test_the_best_release_is_the_package_s(core, epsilon):
+    design = """([eta, epsilon, advantage]) => {
+      const rate = epsilon === null ? Infinity : epsilon;
+      const best = Explorer.design.threeValues(eta, rate, advantage);
+      return { ...best, ...Explorer.design.measures(eta, best) };
+    }"""
+    for eta in (0.01, 0.05, 0.3, 0.5, 0.62, 0.99):
+        for advantage in (0.0, 0.02, 0.2, 0.5):
+            rate = None if math.isinf(epsilon) else epsilon
+            actual = core.evaluate(design, [eta, rate, advantage])
+            best = la.design.best_response(eta, epsilon, advantage)
+            posteriors, weights = la.design.three_values(eta, epsilon, advantage)
+            np.testing.assert_allclose(actual["weights"], weights, atol=1e-12)
+            np.testing.assert_allclose(actual["posteriors"], posteriors, atol=1e-12)
+            matrix = [actual["ifZero"], actual["ifOne"]]
+            np.testing.assert_allclose(matrix, best.matrix, atol=1e-12)
+            assert actual["worth"] == pytest.approx(best.value, abs=1e-12)
+            gain = la.additive_advantage([eta], best)[0]
+            assert actual["advantage"] == pytest.approx(gain, abs=1e-12)
+            assert gain <= advantage + 1e-12

@@ -286,3 +286,78 @@ def test_the_last_step_before_a_link_is_there_on_the_way_back(open_explorer):
 def test_the_guarantee_names_its_assumption(open_explorer):
     page = open_explorer("?mechanism=geom&priors=uniform&epsilon=1")
     assert "if labels are independent" in page.locator("[data-tile=guarantee]").inner_text()
+
+
+def test_tabs_are_chosen_by_keys_and_kept_in_the_address(open_explorer):
+    page = open_explorer("?priors=uniform")
+    tabs = page.get_by_role("tab")
+    assert tabs.all_inner_texts() == ["One release", "Released again", "Design a release"]
+    tabs.first.focus()
+    for key, name in (("ArrowRight", "again"), ("End", "design"), ("ArrowRight", "one")):
+        page.keyboard.press(key)
+        page.wait_for_selector(f"#explorer[data-tab={name}]")
+        assert page.evaluate("document.activeElement.dataset.tab") == name
+        visible = [panel for panel in page.get_by_role("tabpanel").all() if panel.is_visible()]
+        assert [panel.get_attribute("id") for panel in visible] == [f"explorer-panel-{name}"]
+    page.keyboard.press("End")
+    page.wait_for_function("() => location.search.includes('tab=design')")
+    # The plots of the first tab have their size again when it returns.
+    page.keyboard.press("Home")
+    page.wait_for_selector("#explorer[data-tab=one]")
+    page.wait_for_function("() => document.querySelector('[data-plot=scatter]').width > 100")
+
+
+def test_labels_fall_week_by_week_unless_the_bags_are_fixed(open_explorer):
+    page = open_explorer("?tab=again&priors=uniform&k=4&releases=0&seed=5")
+    boxes = page.locator(".explorer-town li")
+    assert boxes.count() == 48 and tile(page, "proven") == "0 of 48"
+    for week in range(1, 5):
+        page.get_by_role("button", name="One week more").click()
+        page.wait_for_function(f"() => location.search.includes('releases={week}')")
+    assert tile(page, "right") == "48 of 48"
+    town = page.evaluate("""() => {
+      const population = Explorer.people.population('uniform', 5);
+      population.labels = population.eta.map((p, i) => (population.labelUniform[i] < p ? 1 : 0));
+      const state = { mechanism: 'llp', k: 4, epsilon: 1, seed: 5, releases: 4, redraw: 1 };
+      const { eta, labels, weeks } = Explorer.again.town(state, population);
+      const plain = ({ bags, positions }) => ({ bags, positions: [...positions] });
+      return { eta: [...eta], labels: [...labels], weeks: weeks.map(plain) };
+    }""")
+    partitions = np.array([week["bags"] for week in town["weeks"]])
+    releases = np.array([week["positions"] for week in town["weeks"]]) / 4
+    np.testing.assert_allclose(releases, np.array(town["labels"])[partitions].mean(axis=-1))
+    after = la.redrawn_attack(town["eta"], la.LabelProportions(4), partitions, releases)
+    assert tile(page, "proven") == f"{after.proven.sum()} of 48"
+    assert page.locator(".explorer-proven").count() == after.proven.sum()
+    page.get_by_label("Draw new bags every week").uncheck()
+    page.wait_for_function("() => location.search.includes('redraw=0')")
+    history = page.locator("#explorer-panel-again tbody tr").all_inner_texts()
+    assert len(history) == 5
+    assert len({tuple(row.split()[1:]) for row in history[1:]}) == 1
+    page.get_by_label("LLP+Geom").check()
+    page.wait_for_function(
+        "() => document.querySelector('[data-tile=total] dd').textContent === 'ε = 4.00'"
+    )
+
+
+def test_zero_advantage_can_reveal_nine_in_ten(open_explorer):
+    page = open_explorer("?tab=design&eta=0.05&advantage=0&unlimited=1")
+    assert [tile(page, name) for name in ("worth", "gain", "certain")] == [
+        "47.4%", "0.0000", "90.0%",
+    ]  # fmt: skip
+    assert not page.locator(".explorer-controls").is_visible()
+    page.get_by_label("No limit on the shift").uncheck()
+    page.locator("#explorer-design-epsilon").press("ArrowRight")
+    page.wait_for_function("() => location.search.includes('epsilon=1.05')")
+    best = la.design.best_response(0.05, 1.05, 0.0)
+    assert tile(page, "worth") == f"{best.value:.1%}" and tile(page, "certain") == "0.0%"
+
+
+@pytest.mark.parametrize("tab", ["again", "design"])
+def test_the_other_tabs_fit_a_phone(open_explorer, tab):
+    page = open_explorer(f"?tab={tab}&priors=uniform", viewport={"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    small = page.evaluate("""() => [...document.querySelectorAll('#explorer :is(button, input)')]
+      .filter((e) => e.offsetParent && e.type !== 'checkbox' && e.type !== 'radio')
+      .filter((e) => e.getBoundingClientRect().height < 24).map((e) => e.id)""")
+    assert small == []

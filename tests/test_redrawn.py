@@ -191,6 +191,17 @@ def test_nothing_is_learned_where_nothing_new_is_released():
     assert redrawn_attack([], LabelProportions(2), np.zeros((3, 0, 2)), np.zeros((3, 0))).converged
 
 
+def test_bags_that_elimination_makes_equal_count_once():
+    """Persons 0 and 1 share both bags; all others are proven, so the second bag says nothing."""
+    eta = [0.3, 0.6, 0.5, 0.5, 0.5, 0.5]
+    partitions = [[[0, 1, 2], [3, 4, 5]], [[0, 1, 3], [2, 4, 5]]]
+    releases = np.array([[1, 0], [1, 0]]) / 3
+    after = redrawn_attack(eta, LabelProportions(3), partitions, releases)
+    expected, _ = enumerated(np.array(eta), LabelProportions(3), partitions, releases)
+    np.testing.assert_allclose(after.posterior, expected, atol=1e-12)
+    assert after.proven.tolist() == [False, False, True, True, True, True]
+
+
 @pytest.mark.parametrize("times", [1, 2])
 def test_equal_bags_are_one_bag_with_repeated_releases(times):
     rng = np.random.default_rng(3)

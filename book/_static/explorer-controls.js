@@ -1,4 +1,4 @@
-/* Mechanism, priors and sliders: each control shows the state and reports changes. */
+/* Tabs, mechanism, priors and sliders: each control shows the state and reports changes. */
 
 Explorer.controls = (function () {
   "use strict";
@@ -18,6 +18,7 @@ Explorer.controls = (function () {
     const radios = [...root.querySelectorAll("input[name=mechanism]")];
     const select = root.querySelector("select");
     const editor = priorsEditor(root.querySelector(".explorer-bars"), (priors) => change({ priors }));
+    const showTab = tabs(root.parentElement, (tab) => change({ tab }));
     const sliders = ["k", "epsilon"].map((name) => slider(root, name, change));
     for (const radio of radios) {
       radio.addEventListener("change", () => change({ mechanism: radio.value }));
@@ -26,10 +27,37 @@ Explorer.controls = (function () {
       change({ priors: select.value === "drawn" ? people.drawnName(editor.heights()) : select.value });
     });
     return function show(state, eta) {
+      showTab(state.tab);
       for (const radio of radios) radio.checked = radio.value === state.mechanism;
       fillPriors(select, state.priors);
       editor.show(state.priors, eta);
       for (const showSlider of sliders) showSlider(state);
+    };
+  }
+
+  /** One tab stop for all tabs; arrow keys, Home and End choose, as readers of tabs expect. */
+  function tabs(root, choose) {
+    const buttons = [...root.querySelectorAll("[role=tab]")];
+    buttons.forEach((button, j) => {
+      button.addEventListener("click", () => choose(button.dataset.tab));
+      button.addEventListener("keydown", (event) => {
+        const last = buttons.length - 1;
+        const next = {
+          ArrowRight: j === last ? 0 : j + 1, ArrowLeft: j === 0 ? last : j - 1, Home: 0, End: last,
+        }[event.key];
+        if (next === undefined) return;
+        event.preventDefault();
+        buttons[next].focus();
+        choose(buttons[next].dataset.tab);
+      });
+    });
+    return (tab) => {
+      for (const button of buttons) {
+        const chosen = button.dataset.tab === tab;
+        button.setAttribute("aria-selected", String(chosen));
+        button.tabIndex = chosen ? 0 : -1;
+        root.querySelector(`#${button.getAttribute("aria-controls")}`).hidden = !chosen;
+      }
     };
   }
 
@@ -146,3 +174,10 @@ Explorer.controls = (function () {
 
   return controls;
 })();
+
+/** A number of the page with the line that says what it means. */
+Explorer.tile = function (root, name, value, hint) {
+  const [big, small] = root.querySelectorAll(`[data-tile=${name}] dd`);
+  big.textContent = value;
+  small.textContent = hint;
+};

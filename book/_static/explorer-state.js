@@ -3,13 +3,21 @@
 Explorer.state = (function () {
   "use strict";
 
-  const MECHANISMS = ["rr", "llp", "geom", "lap"];
-  const DEFAULTS = { mechanism: "llp", priors: "beta-2-30", k: 8, epsilon: 1, seed: 2023, attack: 1 };
+  const NAMES = { tab: ["one", "again", "design"], mechanism: ["rr", "llp", "geom", "lap"] };
+  const DEFAULTS = {
+    tab: "one", mechanism: "llp", priors: "beta-2-30", k: 8, epsilon: 1, seed: 2023, attack: 1,
+    releases: 1, redraw: 1, eta: 0.05, advantage: 0, unlimited: 1,
+  };
   const NUMBERS = {
     k: { low: 1, high: 64, step: 1 },
     epsilon: { low: 0.05, high: 6, step: 0.01 },
     seed: { low: 0, high: 999999, step: 1 },
     attack: { low: 1, high: 999, step: 1 },
+    releases: { low: 0, high: 12, step: 1 },
+    redraw: { low: 0, high: 1, step: 1 },
+    eta: { low: 0.01, high: 0.99, step: 0.01 },
+    advantage: { low: 0, high: 0.5, step: 0.01 },
+    unlimited: { low: 0, high: 1, step: 1 },
   };
   // A note prints at most this many characters of an invalid value.
   const PRINTED = 40;
@@ -43,9 +51,9 @@ Explorer.state = (function () {
     const state = { ...DEFAULTS }, notes = [];
     for (const [name, text] of new URLSearchParams(query)) {
       if (Object.hasOwn(NUMBERS, name)) state[name] = number(name, text, notes);
-      else if (name === "mechanism") {
-        const known = (mechanism) => MECHANISMS.includes(mechanism);
-        state.mechanism = choice(name, text, known, MECHANISMS.join(", "), notes);
+      else if (Object.hasOwn(NAMES, name)) {
+        const known = (text) => NAMES[name].includes(text);
+        state[name] = choice(name, text, known, NAMES[name].join(", "), notes);
       } else if (name === "priors") {
         state.priors = choice(name, text, Explorer.people.distributionOf, KNOWN_PRIORS, notes);
       } else if (name !== "highlight") notes.push(`${printed(name)} is not a setting of this page.`);

@@ -141,8 +141,10 @@ Explorer.start = (function () {
     const results = resultCache();
     let state, population, crowd = "", colours, frame = 0, deferred = 0, writing = 0, speaking = 0;
 
-    const show = Explorer.controls(root, change);
+    const show = Explorer.controls(find(".explorer-controls"), change);
     const showBag = Explorer.bag(find(".explorer-bag"));
+    const showAgain = Explorer.again.view(find("#explorer-panel-again"), change);
+    const showDesign = Explorer.design.view(find("#explorer-panel-design"), change);
 
     function populate() {
       const wanted = `${state.priors} ${state.seed}`;
@@ -171,15 +173,18 @@ Explorer.start = (function () {
       const began = performance.now();
       populate();
       root.dataset.mechanism = state.mechanism;
+      root.dataset.tab = state.tab;
       show(state, population.eta);
+      if (state.tab === "again") showAgain(state, population);
+      else if (state.tab === "design") showDesign(state);
+      else renderOne(began, staged);
+    }
+
+    function renderOne(began, staged) {
       const result = results(state, population, state.mechanism);
       const complete = draw(result, began + BUDGET);
       const blind = blindFraction(population.eta, result.size);
-      for (const [name, [value, hint]] of Object.entries(tilesOf(result, blind))) {
-        const [big, small] = root.querySelectorAll(`[data-tile=${name}] dd`);
-        big.textContent = value;
-        small.textContent = hint;
-      }
+      for (const [name, texts] of Object.entries(tilesOf(result, blind))) Explorer.tile(root, name, ...texts);
       showBag(state, population.eta, staged);
       describe(result, summaryOf(state, result, blind));
       Explorer.lastRender = performance.now() - began;

@@ -33,6 +33,7 @@ MODULES = {
     "utility": "practice",
     "sharper": "bounds",
     "audit": "practice",
+    "again": "attack",
 }
 
 

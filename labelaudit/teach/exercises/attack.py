@@ -1,14 +1,23 @@
-"""Chapters 1 and 2: posteriors and the additive advantage."""
+"""Chapters 1, 2 and 15: posteriors, the additive advantage, and bags drawn again."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from labelaudit.teach.exercises.answers import close, equal_labels, exercise, flip, numbers, require
+from labelaudit.teach.exercises.answers import (
+    close,
+    equal_labels,
+    exercise,
+    flip,
+    numbers,
+    require,
+    smallest,
+)
 
 
 @exercise("ex-setting-two")
@@ -91,4 +100,44 @@ def coin(answer: Any) -> None:
         require(
             close(value, 0.5 - error),
             f"At k = {size}: the posterior is the fraction. Average min(fraction, 1 - fraction).",
+        )
+
+
+@exercise("ex-again-hand")
+def six_labels(answer: Any) -> None:
+    """The labels of six people that two releases in bags of two prove, and -1 for the others."""
+    values = numbers(answer, 6)
+    bags = [((0, 1), 1), ((2, 3), 2), ((4, 5), 1), ((0, 2), 1), ((1, 4), 1), ((3, 5), 2)]
+    possible = np.array(
+        [
+            labels
+            for labels in itertools.product((0, 1), repeat=6)
+            if all(sum(labels[person] for person in bag) == count for bag, count in bags)
+        ]
+    )
+    truth = np.where((possible == possible[0]).all(axis=0), possible[0], -1)
+    require(
+        values[2] == values[3] == 1,
+        "A bag of two with two ones proves both of its members: start there.",
+    )
+    require(
+        (values != -1).sum() >= (truth != -1).sum(),
+        "More labels are proven. Use each label you found in the person's other bag.",
+    )
+    require(close(values, truth), "Some of these labels contradict a published count.")
+
+
+@exercise("ex-again-limit")
+def counting_limit(answer: Any, *, bag_size: int) -> None:
+    """The least number of releases by counting, for priors of 1/2 and of 1/16."""
+    for p, releases in zip((1 / 2, 1 / 16), numbers(answer, 2), strict=True):
+        needed = bag_size * stats.bernoulli(p).entropy()
+        count = stats.binom(bag_size, p).pmf(np.arange(bag_size + 1))
+        bought = stats.entropy(count)
+        smallest(
+            releases,
+            lambda t, needed=needed, bought=bought: t * bought >= needed - 1e-9,  # type: ignore[misc]
+            f"p = {p:g}: fewer bits are released than the labels have. Compare k h(p) with the "
+            "entropy of the bag's count.",
+            f"p = {p:g}: the counting limit allows fewer releases.",
         )
