@@ -376,3 +376,35 @@ def test_perfect_separation_leaves_nothing_to_protect():
     frame = pd.DataFrame({"age": np.arange(600) * 3, "ill": (np.arange(600) >= 300).astype(int)})
     audit = la.audit(frame, "ill", mechanisms=["rr"], refits=2, utility="none")
     assert any("'age' alone gives the label away" in warning for warning in audit.warnings)
+
+
+# The search
+
+
+@pytest.mark.parametrize("target", ["additive=0.02", "multiplicative=0.8", "epsilon=1.3"])
+def test_the_search_finds_the_least_noise_that_meets_the_target(target):
+    frame = some_rows(6000)
+    options = {"prior": "eta", "mechanisms": ["rr", "llp"], "bag_sizes": [4], "refits": 2}
+    grid = la.audit(frame, "bought", target=target, epsilons=[0.1, 8.0], search=False, **options)
+    audit = la.audit(frame, "bought", target=target, epsilons=[0.1, 8.0], **options)
+    found = [each for each in audit.decisions if each.setting not in grid.plan.settings]
+    (response,) = [each for each in found if each.setting.kind.name == "RR"]
+    epsilon = response.exposure.epsilon
+    assert response.meets and "RR" in audit.headline
+    if target.startswith("additive"):
+        eta = frame["eta"].to_numpy()
+        advantages = [
+            la.additive_advantage(eta, la.RandomizedResponse(each)).mean()
+            for each in (epsilon, 1.35 * epsilon)
+        ]
+        assert advantages[0] <= 0.02 < advantages[1]
+    else:
+        assert epsilon == float(target.split("=")[1])
+    sizes = [each.setting.mechanism.bag_size for each in found if each.setting.kind.name == "LLP"]
+    assert (sizes == []) == target.startswith("epsilon")
+
+
+def test_a_search_without_an_answer_adds_nothing():
+    frame = pd.DataFrame({"p": np.full(400, 0.5), "ill": np.arange(400) % 2})
+    audit = la.audit(frame, "ill", prior="p", mechanisms=["llp"], target="additive=0.0001")
+    assert len(audit.decisions) == 3 and audit.headline.startswith("Publish none")

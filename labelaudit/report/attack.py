@@ -109,10 +109,12 @@ def expose(
     plan: AuditPlan,
     progress: Progress = lambda line: None,
     persons: Ints | None = None,
+    settings: Sequence[Setting] = (),
 ) -> tuple[Exposure, ...]:
     """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
 
-    With `persons`, the person of each row numbered from 0, errors and epsilon are by person.
+    The settings are those of the plan if none are given. With `persons`, the person of each row
+    numbered from 0, errors and epsilon are by person.
 
     >>> import numpy as np
     >>> from labelaudit.report.eta import EtaEstimates
@@ -123,7 +125,8 @@ def expose(
     ('RR (epsilon 1)', 0.2311, False)
     """
     rng = np.random.default_rng([plan.seed, 2])
-    sizes = sorted({setting.mechanism.bag_size for setting in plan.settings})
+    asked = settings or plan.settings
+    sizes = sorted({setting.mechanism.bag_size for setting in asked})
     sample = rng.permutation(labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
     # A mechanism of the user's own must get the same type of labels everywhere, one that holds -1.
     truth = labels[sample].astype(np.int64)
@@ -136,17 +139,18 @@ def expose(
     etas = [eta[sample] for eta in estimates.etas]
     exposures: dict[Setting, Exposure] = {}
     for bag_size in sizes:
-        settings = [each for each in plan.settings if each.mechanism.bag_size == bag_size]
-        plural = "s" * (len(settings) > 1)
-        progress(f"attack: {len(settings)} setting{plural} with bags of {bag_size}")
+        of_size = [each for each in asked if each.mechanism.bag_size == bag_size]
+        plural = "s" * (len(of_size) > 1)
+        progress(f"attack: {len(of_size)} setting{plural} with bags of {bag_size}")
         # Settings are compared in the same bags.
         refits = [
             [partition(sample.size, bag_size, rng) for _ in range(rounds_for(labels.size))]
             for _ in etas
         ]
         lengths = np.full(sample.size // bag_size, bag_size)
-        for setting in settings:
-            builder = ExposureBuilder(setting, plan.level, int(units.max()) + 1)
+        for setting in of_size:
+            number = int(units.max()) + 1
+            builder = ExposureBuilder(setting, plan.level, number, persons is not None)
             for eta, rounds in zip(etas, refits, strict=True):
                 for bags in rounds:
                     with setting.naming_errors():
@@ -154,7 +158,7 @@ def expose(
                     builder.add([attacked], units[bags.ravel()], lengths)
                 builder.end_refit()
             exposures[setting] = replace(builder.exposure(), rows=rows)
-    return tuple(exposures[setting] for setting in plan.settings)
+    return tuple(exposures[setting] for setting in asked)
 
 
 def rounds_for(rows: int) -> int:
@@ -237,11 +241,11 @@ def groups_of(attacked: Sequence[AttackRound]) -> list[Floats]:
 class ExposureBuilder:
     """Collects the rounds and refits of one setting, and makes its exposure."""
 
-    def __init__(self, setting: Setting, level: float, units: int) -> None:
+    def __init__(self, setting: Setting, level: float, units: int, repeated: bool = False) -> None:
         """Units are what the rounds have in common, as in `RoundAverages`."""
         self.setting, self.level = setting, level
         unseen = {name: most for name, (most, _, _) in NUMBERS.items()}
-        self.averages = RoundAverages(unseen, units)
+        self.averages = RoundAverages(unseen, units, repeated)
         self.rounds: list[Measured] = []
         self.refits: list[Measured] = []
         self.method = ""

@@ -83,6 +83,10 @@ def add_parser(subparsers: Any) -> None:
     option("--refits", type=int, metavar="N", help="times eta is estimated (default: 3)")
     option("--seed", type=int, help="default: 0")
     option(
+        "--no-search", dest="search", action="store_const", const=False,
+        help="try the listed settings only (default: also search for the least noisy between them)",
+    )  # fmt: skip
+    option(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
     option(

@@ -150,8 +150,12 @@ class RoundAverages:
     equal, as under a perfect attack: an event that n bags do not show is still possible.
     """
 
-    def __init__(self, unseen: Mapping[str, float], units: int) -> None:
-        """Units are what the rounds have in common: records, persons or, where fixed, bags."""
+    def __init__(self, unseen: Mapping[str, float], units: int, repeated: bool = False) -> None:
+        """Units are what the rounds have in common: records, persons or, where fixed, bags.
+
+        They are `repeated` where one may be in several bags of a round, as a person may.
+        """
+        self._repeated = repeated
         self.unseen = dict(unseen)
         followed = min(units, MOST_UNITS)
         self._weight = units / followed
@@ -178,8 +182,10 @@ class RoundAverages:
         with np.errstate(invalid="ignore", divide="ignore"):
             variance = np.maximum(squares, 0) / total**2 * n_bags / max(n_bags - 1, 1)
             deviations = (sums[bag] - value * sizes[bag]) / total
-        # A person may have rows in several bags of a round.
-        np.add.at(self._in_refit, position[followed], deviations)
+        if self._repeated:
+            np.add.at(self._in_refit, position[followed], deviations)
+        else:
+            self._in_refit[position[followed]] += deviations
         self._rounds.append(_Mean(value, variance, _products(deviations, deviations), total))
 
     def end_refit(self) -> None:

@@ -173,7 +173,8 @@ class AuditPlan:
     multiplicative percentile. `refits` is how often eta is estimated, each time from other folds,
     with other bags and fresh noise. `repeats` are numbers of releases to look ahead to. `known` are
     numbers of other members of a bag whose labels an attacker may know; a number too large for a
-    bag stands for all of them, and the default is none, one, half and all.
+    bag stands for all of them, and the default is none, one, half and all. With `search` the least
+    noisy epsilon or the smallest bag that meets the target is looked for between those listed.
 
     >>> plan = AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[8], epsilons=[0.5, 1.0])
     >>> [setting.title for setting in plan.settings]
@@ -190,6 +191,7 @@ class AuditPlan:
     repeats: Sequence[int] = (1, 2, 5)
     known: Sequence[int] = ()
     seed: int = 0
+    search: bool = True
 
     def __post_init__(self) -> None:
         """Check all of it, and keep sequences as sorted tuples without repetition."""

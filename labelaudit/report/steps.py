@@ -27,6 +27,7 @@ from labelaudit.report.scenarios import (
     compare_bags,
     knowing_more,
 )
+from labelaudit.report.search import searched
 from labelaudit.report.utility import Utility, measure_utility
 
 if TYPE_CHECKING:
@@ -155,15 +156,22 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
 
     exposures = expose(table.labels, estimates, plan, progress, table.persons)
     decisions = tuple(map(decided, exposures))
+    if plan.search:
+        decisions += tuple(searched(table, estimates, plan, target, decided, progress))
+    settings = [decision.setting for decision in decisions]
     own_decisions = tuple(decided(comparison.own) for comparison in own_bags)
     model = "none" if plan.utility == "network" else plan.utility
-    utilities = measure_utility(table, plan.settings, model, plan.seed, progress=progress)
+    utilities = measure_utility(
+        table, estimates.mean, settings, model, plan.seed, progress=progress
+    )
     empty = target.empty(stake)
     advices = () if empty else advise(decisions, utilities, own_decisions)
     focus = focus_of(advices, decisions)
     if plan.utility == "network":
         # The choice depends on noise; the network then shows what the chosen settings cost.
-        utilities = measure_utility(table, plan.settings, "network", plan.seed, focus, progress)
+        utilities = measure_utility(
+            table, estimates.mean, settings, "network", plan.seed, focus, progress
+        )
         advices = () if empty else advise(decisions, utilities, own_decisions)
     progress("who is exposed, and what more an attacker may know")
     exposed = {}

@@ -18,25 +18,26 @@ from typing import Any
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
-from scipy import stats
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
-from labelaudit.bounds import debiased_variance
+from labelaudit.advantage import worth
 from labelaudit.checks import Floats, Ints
 from labelaudit.datasets import Table
-from labelaudit.mechanisms import LaplaceProportions, Mechanism
+from labelaudit.mechanisms import Mechanism
 from labelaudit.partitions import partition
 from labelaudit.report.eta import Progress
 from labelaudit.report.intervals import Curve, Interval, over_refits
-from labelaudit.report.own_mechanism import OPTIONS
+from labelaudit.report.own_mechanism import has_channel
 from labelaudit.report.plan import MOST_IN_BATCH, Setting
 
-MOST_ROWS = 30_000
+MOST_ROWS = 20_000
+# Records behind the worth of a setting.
+WORTH_RECORDS = 20_000
 MOST_LEVELS = 10
 TEST_FRACTION, VALIDATION_FRACTION = 0.25, 0.2
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
-RUNS = 5
+RUNS = 3
 STEPS = 40
 # Scores are clipped in the loss on held-out debiased labels, so that no label dominates it.
 CLIP = 3.0
@@ -46,9 +47,9 @@ Curves = dict[Setting | None, list[Curve]]
 
 @dataclass(frozen=True)
 class Utility:
-    """The cost of one setting; `None` where its releases cannot be debiased.
+    """The cost of one setting; `None` where it is not known, or no model could be trained.
 
-    A released label is worth as much to a linear model as `worth` clean ones. `auc` is that of the
+    A released label is worth as much to a learner as `worth` clean ones. `auc` is that of the
     model trained on releases, on clean test labels. `loss` is the AUC of the model trained on clean
     labels less that, on the same test rows.
     """
@@ -66,6 +67,7 @@ class Utility:
 
 def measure_utility(
     table: Table,
+    eta: Floats,
     settings: Sequence[Setting],
     model: str,
     seed: int,
@@ -83,7 +85,7 @@ def measure_utility(
     ...     frame.to_csv(f"{folder}/survey.csv", index=False)
     ...     table = read_table(f"{folder}/survey.csv", label="ill", prior="eta")
     >>> plan = AuditPlan(mechanisms=["rr"], epsilons=[1.0])
-    >>> utilities = measure_utility(table, plan.settings, "none", seed=0)
+    >>> utilities = measure_utility(table, table.prior, plan.settings, "none", seed=0)
     >>> [(utility.title, round(utility.worth, 3)) for utility in utilities]
     [('clean labels', 1.0), ('RR (epsilon 1)', 0.214)]
     """
@@ -93,8 +95,7 @@ def measure_utility(
     worths: dict[Setting | None, float | None] = {None: 1.0}
     for setting in settings:
         with setting.naming_errors():
-            # Settings whose noise must be measured are compared on the same draws.
-            worths[setting] = worth_of(truth, setting.mechanism, np.random.default_rng([seed, 8]))
+            worths[setting] = worth_of(eta, setting.mechanism)
     labels = truth.astype(np.float64)
     curves: Curves = {}
     _, held, test = _parts(labels.size)
@@ -106,7 +107,7 @@ def measure_utility(
         usable = [
             setting
             for setting in settings
-            if worths[setting] is not None and setting.mechanism.bag_size <= largest
+            if setting.mechanism.bag_size <= largest and can_debias(setting.mechanism)
         ]
         if model == "network":
             usable = [setting for setting in usable if setting in focus]
@@ -115,63 +116,46 @@ def measure_utility(
             progress(f"utility: a logistic model for each of {len(usable)} settings")
             curves = _logistic_curves(matrix, labels, usable, rng)
     utilities = []
-    for trained, worth in worths.items():
+    for trained, value in worths.items():
         auc = loss = None
         if trained in curves:
             (clean,) = curves[None]
             auc = over_refits([curve.area for curve in curves[trained]]).within(0, 1)
             loss = over_refits([(clean - curve).area for curve in curves[trained]]).within(-1, 1)
-        utilities.append(Utility(trained, worth, auc, loss))
+        utilities.append(Utility(trained, value, auc, loss))
     return tuple(utilities)
 
 
-def worth_of(labels: NDArray[Any], mechanism: Mechanism, rng: Generator) -> float | None:
-    """The fraction of a clean label that a released one is worth: 1 / (k + V / (p (1 - p))).
+def worth_of(eta: Floats, mechanism: Mechanism) -> float | None:
+    """The fraction of the labels' variance that a release in random bags explains (`worth`).
 
-    V is the variance of the noise on a count and p the fraction of ones. None where the mechanism
-    cannot be debiased, or the labels make fewer than two of its bags.
+    None where the distribution of the release is not known, or two bags cannot be made. All
+    settings are compared in the same order of the records.
 
     >>> from labelaudit import LabelProportions
-    >>> worth_of(np.array([0, 1, 1, 0, 1, 0, 0, 0]), LabelProportions(4), np.random.default_rng(1))
+    >>> round(worth_of(np.full(80, 0.3), LabelProportions(4)), 6)
     0.25
     """
     k = mechanism.bag_size
-    if labels.size < 2 * k:
+    if eta.size < 2 * k or not has_channel(mechanism):
         return None
-    fraction = float(labels.mean())
-    noise = noise_variance(mechanism, fraction)
-    if noise is None:
-        bags = labels[partition(labels.size, k, rng)]
-        releases = mechanism.release(bags, rng)
-        try:
-            proportions = np.asarray(mechanism.debias(releases), dtype=np.float64)
-        except ValueError:
-            # That is how `debias` reports that there is no unbiased estimate.
-            return None
-        noise = k**2 * float(np.mean((proportions - bags.mean(axis=1)) ** 2))
-    return 1 / (k + noise / (fraction * (1 - fraction)))
+    rng = np.random.default_rng(8)
+    bags = eta[partition(eta.size, k, rng)[: max(WORTH_RECORDS // k, 2)]]
+    variance = bags * (1 - bags)
+    total = float(variance.sum())
+    return float((worth(bags, mechanism) * variance).sum()) / total if total else 0.0
 
 
-def noise_variance(mechanism: Mechanism, fraction: float) -> float | None:
-    """Variance of the debiased noise on the count of a random bag; None where it must be measured.
-
-    With an estimate the noisier of two settings would sometimes seem the less noisy one.
-
-    >>> from labelaudit import LaplaceProportions
-    >>> noise_variance(LaplaceProportions(4, 0.5), 0.3)
-    8.0
-    """
-    k, epsilon = mechanism.bag_size, mechanism.epsilon
-    # A class derived from one of the paper's may release something else.
-    if type(mechanism) not in [kind.make for kind in OPTIONS.values()]:
-        return None
-    if math.isinf(epsilon):
-        return 0.0
-    if isinstance(mechanism, LaplaceProportions):
-        return 2 / epsilon**2
-    counts = np.arange(k + 1)
-    distribution = stats.binom.pmf(counts, k, fraction)
-    return k**2 * float(distribution @ debiased_variance(counts, k, epsilon))
+def can_debias(mechanism: Mechanism) -> bool:
+    """Whether releases have an unbiased estimate, without which no model is trained on them."""
+    labels = np.zeros((2, mechanism.bag_size), np.int64)
+    releases = mechanism.release(labels, np.random.default_rng(0))
+    try:
+        mechanism.debias(releases)
+    except ValueError:
+        # That is how `debias` reports that there is no unbiased estimate.
+        return False
+    return True
 
 
 def debiased_labels(
