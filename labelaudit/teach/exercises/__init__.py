@@ -34,6 +34,7 @@ MODULES = {
     "sharper": "bounds",
     "audit": "practice",
     "again": "attack",
+    "measure": "shifts",
 }
 
 

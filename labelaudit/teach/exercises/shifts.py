@@ -1,7 +1,8 @@
-"""Chapters 5, 7 and 8: the multiplicative advantage and bags of equal labels."""
+"""Chapters 5, 7, 8 and 16: the multiplicative advantage, and what a target allows."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from labelaudit.teach.exercises.answers import (
     numbers,
     require,
     smallest,
+    whole,
 )
 
 
@@ -58,3 +60,38 @@ def finite_from(answer: Any, *, means: Mapping[str, float], level: float) -> Non
             f"{name}: more than {1 - level:.3g} of the mass is infinite at this bag size.",
             f"{name}: a smaller bag suffices.",
         )
+
+
+@exercise("ex-measure-compute")
+def certain_without_advantage(answer: Any) -> None:
+    """The mean of |1 - 2 eta| over Beta(2, 30)."""
+    from scipy import stats
+
+    # E|1 - 2 eta| = 2 E max(eta, 1 - eta) - 1 = 1 - 2 E eta + 2 E (2 eta - 1)^+.
+    prior = stats.beta(2, 30)
+    truth = prior.expect(lambda eta: abs(1 - 2 * eta), points=[0.5])
+    value = numbers(answer)
+    require(not close(value, 0, 1e-9), "Advantage 0 does not mean that no label is certain.")
+    require(
+        close(value, truth, 1e-4),
+        "At prior eta below 1/2 the posterior is 0 or 1/2, and its mean is eta. Average over eta.",
+    )
+
+
+@exercise("ex-measure-censor")
+def censored_from(answer: Any) -> None:
+    """The smallest bag of priors 0.3 whose count can be cut in two with shifts of at most 1."""
+    from scipy import stats
+
+    def can_be_cut(k: int) -> bool:
+        """Whether "at most s" and "more than s" shift no log-odds by more than 1, for some s."""
+        below = stats.binom(k - 1, 0.3).cdf(range(-1, k))
+        # P(count <= s) is below[s] if the label is 1 and below[s + 1] if it is 0.
+        one, zero = below[:-2], below[1:-1]
+        return bool(((math.e * one >= zero) & (1 - one <= math.e * (1 - zero))).any())
+
+    size = whole(answer)
+    require(
+        can_be_cut(size), "In a bag of this size every cut shifts some log-odds by more than 1."
+    )
+    require(not any(map(can_be_cut, range(1, size))), "A smaller bag suffices.")
