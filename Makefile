@@ -28,7 +28,7 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow book chapter lint format bench figure data-higgs data-kdd12 data-diabetes serve clean distclean lock check-lock
+.PHONY: help test test-slow book chapter lint format bench figure headlines data-higgs data-kdd12 data-diabetes serve clean distclean lock check-lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ bench: $(TEST_STAMP)  ## measure speed and memory, print the table, write it as 
 
 figure: $(STAMP)  ## draw the landing page's figure again (it is committed, for the README)
 	$(BIN)/python book/question.py
+
+headlines: $(STAMP)  ## take the headline numbers of the book at laptop scale into results/, where they ship
+	$(BIN)/python -m book.tools.headlines
 
 data-higgs: $(STAMP)  ## prepare Higgs from SOURCE=FILE; without SOURCE, fetch it first
 	@$(call prepare,higgs)

@@ -6,7 +6,7 @@ turns a backtick into code.
 
 The page of a reader's own run holds one chapter. Where the book has been built, its references to
 other chapters become links into the book, under the numbers they have there. Where it has not, they
-become plain text.
+become the titles that the chapters' texts give them.
 """
 
 from __future__ import annotations
@@ -74,11 +74,14 @@ def resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Node
         return None
     target = node["reftarget"]
     site = Path(app.config.book_site)
+    page = ""
     if node.get("reftype") == "doc":
         page = posixpath.normpath(posixpath.join(posixpath.dirname(node["refdoc"]), target))
         address, name = find_page(site, page)
     else:
         address, name = find_label(site, target)
+    if not address:
+        name = find_title(site.parents[1], page or target) or name
     text = content.astext() if node.get("refexplicit") else name
     if not address:
         return nodes.inline(text, text)
@@ -96,12 +99,42 @@ def find_page(site: Path, page: str) -> tuple[str, str]:
     return f"{page}.html", _text(title[1]) if title else _words(posixpath.basename(page))
 
 
+def find_title(root: Path, name: str) -> str:
+    """What the sources call a page or a label, where the book has not been built; "" if nothing.
+
+    A page is called by its heading, a statement by its kind, its title and its chapter.
+    """
+    page = root / f"{name}.md"
+    if page.is_file():
+        heading = re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        return _plain(heading[1]) if heading else ""
+    label = re.escape(name)
+    for source in sorted([*root.glob("notebooks/*.md"), *root.glob("book/*.md")]):
+        text = source.read_text(encoding="utf-8")
+        if heading := re.search(rf"^\({label}\)=\s+#+ (.+)$", text, re.MULTILINE):
+            return _plain(heading[1])
+        if box := re.search(
+            rf"^`+\{{(?:prf:)?(\w+)\}} ?(.*)\n:label: {label}$", text, re.MULTILINE
+        ):
+            title = f' "{_plain(box[2])}"' if box[2] else ""
+            return f"{box[1].capitalize()}{title} of {_words(source.stem)}"
+        if re.search(rf"^ *name: {label}$", text, re.MULTILINE):
+            return f"a figure of {_words(source.stem)}"
+    return ""
+
+
+def _plain(markdown: str) -> str:
+    """A heading without the signs of its markup."""
+    return re.sub(r"\{[\w:]+\}|[`*$]", "", markdown).strip()
+
+
 def chapter_number(site: Path, chapter: str) -> int:
-    """The number a chapter has in the built book; 0 where there is none."""
+    """The number a chapter has in the built book, or else that of its name; 0 where it has none."""
     file = site / "notebooks" / f"{chapter}.html"
     html = file.read_text(encoding="utf-8") if file.is_file() else ""
     number = re.search(r'<h1><span class="section-number">(\d+)\.', html)
-    return int(number[1]) if number else 0
+    named = re.match(r"\d+", chapter)
+    return int((number[1] if number else named[0]) if number or named else 0)
 
 
 def find_label(site: Path, label: str) -> tuple[str, str]:
