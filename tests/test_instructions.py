@@ -91,7 +91,7 @@ def test_every_command_is_tried():
     known = (".venv/bin/labelaudit ", "make ", ".venv/bin/pip install ")
     assert [line for line in COMMANDS if not line.startswith(known)] == []
     commands = {line.split()[1] for line in starting(".venv/bin/labelaudit ")}
-    assert commands >= {"audit", "chapters", "ledger", "run", "sweep", "teach"}
+    assert commands >= {"audit", "chapters", "grade", "ledger", "run", "sweep", "teach"}
     targets = {line.split()[1] for line in starting("make ")}
     assert targets >= {"book", "test", "data-higgs", "chapter"}
 
@@ -111,17 +111,12 @@ def table(tmp_path):
     [
         line
         for line in starting(".venv/bin/labelaudit ")
-        if line.split()[1] not in ("run", "results")
+        if line.split()[1] not in ("run", "results", "teach", "grade")
     ],
 )
 def test_a_printed_command_works(line, tmp_path, table):
     _, *words = shlex.split(line)
     words = [str(table) if word == "mine.csv" else word for word in words]
-    if "--out" in words:
-        # Names of students must end up neither in the clone nor where `make clean` deletes them.
-        place = words.index("--out") + 1
-        assert words[place] == "../class"
-        words[place] = str(tmp_path / "class")
     if words[0] == "audit":
         words += ["--refits", "2", "--output", str(tmp_path / "audit.html")]
     if words[0] == "sweep":
@@ -130,6 +125,23 @@ def test_a_printed_command_works(line, tmp_path, table):
         if data in SAMPLES:
             prepare(data, tmp_path)
     run([sys.executable, "-c", CALL, *words], tmp_path)
+
+
+def test_a_class_gets_notebooks_and_grades(tmp_path):
+    """The printed commands in their order, for a class of two and at the smallest scale."""
+    (tmp_path / "students.csv").write_text("Name,Login\nAnn Lee,a1\nBo Ek,b2\n")
+    lines = [*starting(".venv/bin/labelaudit teach "), *starting(".venv/bin/labelaudit grade ")]
+    assert len(lines) >= 2
+    for line in lines:
+        # Names of students must end up neither in the clone nor where `make clean` deletes them.
+        assert " --out ../" in line
+        words = shlex.split(re.sub(r"\.\./|(?=students\.csv)", f"{tmp_path}/", line))[1:]
+        words = [word if word != "20" else "2" for word in words]
+        if "--seats" in words:
+            words[words.index("--out") + 1] += "-of-seats"
+        run([sys.executable, "-c", CALL, *words, "--scale", "smoke"], tmp_path)
+    grades = pd.read_csv(tmp_path / "grades" / "grades.csv")
+    assert grades["student"].tolist() == ["Ann Lee", "Bo Ek"] and (grades["total"] == 0).all()
 
 
 @pytest.mark.parametrize("line", starting("make chapter "))

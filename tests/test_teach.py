@@ -22,15 +22,19 @@ from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import read_source
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
-from book.tools.class_copies import (
-    file_name,
-    key_copy,
-    own_parameters,
-    read_list,
-    student_copy,
-)
+from book.tools.class_copies import key_copy, own_parameters, student_copy
+from book.tools.class_list import file_name, read_list
 from book.tools.kernel import START_SECONDS
-from book.tools.markdown import FORMULA, PlainMarkdown, extras, for_jupyter, install_code, macros
+from book.tools.markdown import (
+    FORMULA,
+    GLUED,
+    PlainMarkdown,
+    extras,
+    for_jupyter,
+    glued_values,
+    install_code,
+    macros,
+)
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check
@@ -52,7 +56,19 @@ def source(chapter):
 
 def copied(chapter, student="seat-01", seed=0):
     parameters = own_parameters(DECLARED[chapter], "smoke", student, seed)
-    return for_jupyter(student_copy(source(chapter), parameters, "a title"), CHECKOUT)
+    run = executed(chapter).notebook
+    made = student_copy(run, parameters, student, "a title")
+    return for_jupyter(made, CHECKOUT, glued_values(run))
+
+
+@pytest.fixture
+def no_runs(monkeypatch):
+    """Let the book's own run stand for that of every student."""
+
+    def run_class(checkout, chapter, owned, scale, report):
+        return dict.fromkeys(owned, executed(chapter.id).notebook)
+
+    monkeypatch.setattr("book.tools.class_copies.run_class", run_class)
 
 
 def printed(notebook):
@@ -118,9 +134,35 @@ def test_a_name_that_only_a_solution_binds_is_seen(tmp_path):
     solution.source += "\nonly_in_the_solution = 1"
     notebook.cells.append(nbformat.v4.new_code_cell("only_in_the_solution + 1"))
     nbformat.write(
-        for_jupyter(student_copy(notebook, {}, "a title"), CHECKOUT), tmp_path / "a.ipynb"
+        for_jupyter(student_copy(notebook, {}, "Ann", "a title"), CHECKOUT), tmp_path / "a.ipynb"
     )
     assert ("a", "only_in_the_solution") in undefined_names(tmp_path)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_the_text_of_a_copy_has_numbers_and_no_names_of_values(chapter):
+    original = CHECKOUT.source(chapter).read_text(encoding="utf-8")
+    names = {match["name"] for match in GLUED.finditer(original)}
+    text = "\n".join(cell.source for cell in copied(chapter).cells if cell.cell_type == "markdown")
+    assert names and [name for name in names if f"`{name}`" in text] == []
+
+
+def test_the_key_has_the_right_answers_of_each_student(tmp_path, no_runs):
+    arguments = ["teach", "02_additive_advantage", "--seats", "2", "--out", str(tmp_path / "c")]
+    assert cli.main(arguments) == 0
+    with open(tmp_path / "c" / "answers.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["student"] for row in rows] == ["seat-01", "seat-02"]
+    assert json.loads(rows[0]["ex-additive-coin"]) == [0.25, 0.25, 0.1875]
+
+
+def test_a_copy_writes_into_a_folder_of_its_own(tmp_path, monkeypatch):
+    cells = [cell.source for cell in copied("01_setting").cells if cell.cell_type == "code"]
+    code = next(cell for cell in cells if "folder of its own" in cell)
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        exec(code, {})
+        assert Path.cwd() == tmp_path / "seat-01-files"
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -281,6 +323,7 @@ def test_parameters_are_a_students_own_and_lasting():
         assert chapter.resolve("laptop", values) == values
 
 
+@pytest.mark.usefixtures("no_runs")
 def test_the_command_writes_students_key_and_table_and_overwrites_nothing(tmp_path, capsys):
     out = tmp_path / "class"
     names = tmp_path / "students.csv"
@@ -321,6 +364,7 @@ def test_the_command_refuses_in_one_line(arguments, message, tmp_path, capsys, m
     assert not (tmp_path / "class").exists()
 
 
+@pytest.mark.usefixtures("no_runs")
 def test_a_key_that_would_not_fit_the_notebooks_is_refused(tmp_path, capsys):
     arguments = ["teach", "02_additive_advantage", "--seats", "2", "--out", str(tmp_path / "c")]
     assert cli.main(arguments) == 0
@@ -333,6 +377,7 @@ def test_a_key_that_would_not_fit_the_notebooks_is_refused(tmp_path, capsys):
     assert "already holds seat-01.ipynb, which its key.csv does not list" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("no_runs")
 def test_a_name_that_comes_later_gets_no_others_notebook(tmp_path, capsys):
     names = tmp_path / "students.txt"
     arguments = ["teach", "01_setting", "--list", str(names), "--out", str(tmp_path / "c")]
@@ -343,6 +388,7 @@ def test_a_name_that_comes_later_gets_no_others_notebook(tmp_path, capsys):
     assert "does not list for 'Ada-Lee'" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("no_runs")
 def test_an_interrupted_class_goes_on_with_its_own_seed_only(tmp_path, capsys, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -396,7 +442,7 @@ def test_a_class_list_is_read_as_teachers_write_it(tmp_path):
         read_list(plain)
     for encoding in ("cp1252", "utf-16"):
         plain.write_text("José\n", encoding=encoding)
-        with pytest.raises(CommandError, match="is not UTF-8 text; save it again as UTF-8"):
+        with pytest.raises(CommandError, match="is not UTF-8 text"):
             read_list(plain)
 
 
@@ -413,7 +459,7 @@ MYST = re.compile(
 @pytest.mark.parametrize("chapter", CHAPTERS)
 @pytest.mark.parametrize("make", [student_copy, key_copy])
 def test_a_copy_reads_in_plain_jupyter(chapter, make):
-    made = for_jupyter(make(source(chapter), {}, "a title"), CHECKOUT)
+    made = for_jupyter(make(source(chapter), {}, "Ann", "a title"), CHECKOUT)
     nbformat.validate(made)
     texts = [cell.source for cell in made.cells if cell.cell_type == "markdown"]
     for text in texts:
@@ -461,9 +507,10 @@ def test_a_check_of_no_single_name_cannot_be_copied(expression):
     notebook = source("01_setting")
     notebook.cells.append(nbformat.v4.new_code_cell(f'check("ex-setting-two", {expression})'))
     with pytest.raises(CommandError, match="looks at one name"):
-        student_copy(notebook, {}, "a title")
+        student_copy(notebook, {}, "Ann", "a title")
 
 
+@pytest.mark.usefixtures("no_runs")
 def test_a_folder_is_for_one_chapter(tmp_path, capsys):
     out, names = tmp_path / "class", tmp_path / "students.txt"
     for first, second in (("02", "01"), ("01", "02")):

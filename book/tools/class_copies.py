@@ -1,9 +1,9 @@
 """A class's own copies of a chapter: for each student one without solutions, and one with.
 
-Copies are made from the chapter's source. A solution stands between `{solution-start}` and
-`{solution-end}`, or in a `{solution}` directive. The student's copy has neither; before each
-`check` it gets a cell that binds the answer's name to three dots. Every copy has parameters of its
-own.
+The chapter is run once with each student's own parameters. Both copies take the numbers in their
+text from that run. A solution stands between `{solution-start}` and `{solution-end}`, or in a
+`{solution}` directive. The student's copy has neither, and an empty answer for every exercise:
+before each `check` a cell that binds the answer's name to three dots, otherwise a cell for text.
 """
 
 from __future__ import annotations
@@ -14,42 +14,52 @@ import csv
 import hashlib
 import io
 import json
-import re
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from book.tools.chapters import Chapter, read_source
+from book.tools.chapters import Chapter
 from book.tools.checkout import Checkout
-from book.tools.markdown import GATE, SOLUTION, for_jupyter
+from book.tools.class_list import file_name
+from book.tools.markdown import FENCE, GATE, LABEL, SOLUTION, for_jupyter, glued_values
 from book.tools.parameters import Parameter
 from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
+from labelaudit.teach import RECORD
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+    from book.tools.runner import Execution
+
 # The values that a copy's own parameters are drawn from, within the range the chapter allows. With
 # small bags and moderate noise a copy runs about as fast as the book and shows the same effects.
+# Numbers come from fine grids, so that hardly two students have the same one.
 POOLS: dict[str, Sequence[Any]] = {
     "bag_size": (4, 5, 6, 7, 8, 9, 10, 12, 16),
     "bag_sizes": (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32),
-    "epsilon": (0.5, 0.75, 1.0, 1.25, 1.5, 2.0),
-    "epsilons": (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0),
-    "level": (0.9, 0.95, 0.98, 0.99),
+    "epsilon": np.linspace(0.5, 2, 1501).round(3).tolist(),
+    "epsilons": np.linspace(0.25, 4, 376).round(2).tolist(),
+    "level": np.linspace(0.9, 0.99, 91).round(3).tolist(),
+    "own_prior": np.linspace(0.05, 0.45, 40_001).round(5).tolist(),
 }
-# Jupyter quotes no number in a sentence, and a self-check cannot know that 0.19 was meant for 3/16.
 ABOUT = """\
-Run the cells in order. A name in the text such as `scatter-runs` stands for a number of your run;
-a cell near it prints the number. Exercises to compute end in a self-check. Round no answer to fewer
-than three decimals."""
+Run the cells in order. The numbers in the text belong to your parameters: other students have other
+numbers. An exercise to compute ends in a self-check; round no answer to fewer than four digits. An
+exercise to prove or to explain has a cell for your text. What the notebook writes goes to a folder
+of its own."""
+OWN_FOLDER = """\
+# Files of this notebook go to a folder of its own.
+import os
+from pathlib import Path
+
+if Path.cwd().name != {name!r}:
+    Path({name!r}).mkdir(exist_ok=True)
+    os.chdir({name!r})"""
 FOLDERS = ("students", "key")
-MOST_SEATS = 1000
-# In bytes: what file systems allow, without the suffix and the marks of a file being written.
-LONGEST_NAME = 200
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
 LONGEST_CHOICE = 4
 
@@ -85,29 +95,49 @@ def _allowed(parameter: Parameter, value: Any) -> bool:
     )
 
 
-def student_copy(notebook: NotebookNode, parameters: Mapping[str, Any], title: str) -> NotebookNode:
-    """The chapter without its solutions, with an empty answer before every self-check."""
+def student_copy(
+    notebook: NotebookNode, parameters: Mapping[str, Any], student: str, title: str
+) -> NotebookNode:
+    """The chapter without its solutions and outputs, with an empty answer to every exercise."""
     import nbformat
 
-    cells = []
+    cells = list[Any]()
+    computed = {label for cell in notebook.cells for label, _ in checked(cell)}
     for cell, in_solution in _walk(notebook.cells):
         if in_solution:
             continue
         if cell.cell_type == "markdown":
-            cell = nbformat.v4.new_markdown_cell(SOLUTION.sub("", cell.source).strip())
-            if not cell.source:
-                continue
-        names = _answers(cell)
-        if names:
-            blanks = "\n".join(f"{name} = ...  # your answer" for name in names)
-            cells.append(nbformat.v4.new_code_cell(blanks))
-        cells.append(cell)
-    return _finished(cells, parameters, title)
+            cells += _with_answers(SOLUTION.sub("", cell.source), computed)
+            continue
+        if blanks := [f"{name} = ...  # your answer" for _, name in checked(cell)]:
+            cells.append(nbformat.v4.new_code_cell("\n".join(blanks)))
+        cells.append(nbformat.v4.new_code_cell(cell.source, metadata=cell.metadata))
+    return _finished(cells, parameters, student, title)
 
 
-def key_copy(notebook: NotebookNode, parameters: Mapping[str, Any], title: str) -> NotebookNode:
-    """The chapter whole, with the same parameters as the student's copy."""
-    return _finished(notebook.cells, parameters, title)
+def key_copy(
+    notebook: NotebookNode, parameters: Mapping[str, Any], student: str, title: str
+) -> NotebookNode:
+    """The chapter whole, with its outputs, for the same parameters as the student's copy."""
+    return _finished(notebook.cells, parameters, student, title)
+
+
+def _with_answers(text: str, computed: set[str]) -> Iterator[NotebookNode]:
+    """A text as cells, with a cell for an answer below every exercise without a self-check."""
+    import nbformat
+
+    start = 0
+    for match in FENCE.finditer(text):
+        label = LABEL.search(match["options"])
+        if match["kind"] != "exercise" or not label or label[1] in computed:
+            continue
+        yield nbformat.v4.new_markdown_cell(text[start : match.end()].strip())
+        metadata = {"labelaudit": {"answer": label[1]}}
+        empty = f"*Your answer to {label[1]}:*"
+        yield nbformat.v4.new_markdown_cell(empty, metadata=metadata)
+        start = match.end()
+    if rest := text[start:].strip():
+        yield nbformat.v4.new_markdown_cell(rest)
 
 
 def _walk(cells: Sequence[NotebookNode]) -> Iterator[tuple[NotebookNode, bool]]:
@@ -129,32 +159,43 @@ def _walk(cells: Sequence[NotebookNode]) -> Iterator[tuple[NotebookNode, bool]]:
         raise CommandError("a solution is opened with solution-start and never ended")
 
 
-def _answers(cell: NotebookNode) -> list[str]:
-    """The names that the self-checks of a cell look at: `check("ex-...", name)`."""
+def checked(cell: NotebookNode) -> list[tuple[str, str]]:
+    """The self-checks of a cell, `check("ex-...", name)`: the label and the name it looks at."""
     if cell.cell_type != "code" or "check(" not in cell.source:
         return []
-    names = []
+    checks = []
     for call in ast.walk(ast.parse(cell.source)):
         match call:
-            case ast.Call(func=ast.Name(id="check"), args=[_, ast.Name(id=name)]):
-                names.append(name)
+            case ast.Call(
+                func=ast.Name(id="check"), args=[ast.Constant(value=str(label)), ast.Name(id=name)]
+            ):
+                checks.append((label, name))
             case ast.Call(func=ast.Name(id="check")):
                 raise CommandError(
                     "a self-check looks at one name, which student copies leave empty, as in"
                     f' check("ex-...", answer); not: {ast.unparse(call)}'
                 )
-    return names
+    return checks
+
+
+def records(notebook: NotebookNode) -> dict[str, dict[str, Any]]:
+    """The self-checks of a chapter that the book has run: right answer and parameters, by label."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    kept = [output["data"][RECORD] for output in outputs if RECORD in output.get("data", {})]
+    return {record["label"]: record for record in kept}
 
 
 def _finished(
-    cells: Sequence[NotebookNode], parameters: Mapping[str, Any], title: str
+    cells: Sequence[NotebookNode], parameters: Mapping[str, Any], student: str, title: str
 ) -> NotebookNode:
     """A notebook of these cells with its parameters written in, cells named by their index."""
     import nbformat
 
     made = nbformat.v4.new_notebook(metadata={"title": title})
     head = nbformat.v4.new_markdown_cell(f"*{title}*\n\n{ABOUT}")
-    made.cells = [head, *copy.deepcopy(list(cells))]
+    folder = nbformat.v4.new_code_cell(OWN_FOLDER.format(name=f"{file_name(student)}-files"))
+    own = [cell for cell in cells if "injected-parameters" not in cell.metadata.get("tags", [])]
+    made.cells = [head, folder, *copy.deepcopy(own)]
     for number, cell in enumerate(made.cells):
         cell.id = f"cell-{number}"
         if "parameters" in cell.metadata.get("tags", []):
@@ -162,83 +203,94 @@ def _finished(
     return made
 
 
-def seats(number: int) -> list[str]:
-    """Names for a number of seats: seat-01, seat-02, ..."""
-    if not 1 <= number <= MOST_SEATS:
-        raise CommandError(f"--seats: {number} is not a whole number from 1 to {MOST_SEATS}")
-    width = max(2, len(str(number)))
-    return [f"seat-{seat:0{width}d}" for seat in range(1, number + 1)]
+def run_class(
+    checkout: Checkout,
+    chapter: Chapter,
+    owned: Mapping[str, Mapping[str, Any]],
+    scale: str,
+    report: Callable[[Execution, str], None],
+) -> dict[str, NotebookNode]:
+    """The chapter, run with each student's parameters where it has not been, by student."""
+    from book.tools.runner import execute_all
 
+    workers, done = min(os.cpu_count() or 1, max(1, len(owned))), 0
 
-def read_list(path: Path) -> list[str]:
-    """The students of a class list, in its order: every line, or the first column of a table."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise CommandError(f"--list: cannot read {path}: {error}") from None
-    except UnicodeDecodeError:
-        raise CommandError(f"--list: {path} is not UTF-8 text; save it again as UTF-8") from None
-    # One name can be written in several ways, an accent apart or not; files would differ by it.
-    names = _first_column(path, unicodedata.normalize("NFC", text))
-    students = [" ".join(name.split()) for name in names if name.strip()]
-    if not students:
-        raise CommandError(f"--list: {path} names no student")
-    files: dict[str, str] = {}
-    for student in students:
-        file = file_name(student).casefold()
-        if len(file.encode()) > LONGEST_NAME:
-            raise CommandError(f"--list: {student[:40]!r}... is too long for the name of a file")
-        if file in files:
-            other = files[file]
-            both = "is there twice" if other == student else f"and {other!r} would share a file"
-            raise CommandError(f"--list: {student!r} {both}; give each student a name of their own")
-        files[file] = student
-    return students
+    def count(execution: Execution) -> None:
+        nonlocal done
+        done += 1
+        report(execution, f" [{done} of {len(owned)}]")
 
-
-def _first_column(path: Path, text: str) -> list[str]:
-    """The lines of a text; of a table their first entries, whatever separates the columns."""
-    lines = text.splitlines()
-    if path.suffix.lower() not in (".csv", ".tsv"):
-        return lines
-    # Where numbers have a comma, spreadsheets put semicolons between columns.
-    filled = [line for line in lines if line.strip()]
-    marks = (mark for mark in ";\t" if filled and all(mark in line for line in filled))
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=next(marks, ","), strict=True)
-    try:
-        return [row[0] for row in rows if row]
-    except csv.Error as error:
-        where = f"{path}, line {rows.line_num}"
-        raise CommandError(f"--list: {where}: {error}; is a quotation mark unpaired?") from None
-
-
-def file_name(student: str) -> str:
-    """A student's name as the name of a file: letters, digits, dots and dashes are kept."""
-    return re.sub(r"[^\w.-]+", "-", student).strip(".-") or "student"
+    work = [(chapter, parameters) for parameters in owned.values()]
+    executions = execute_all(checkout, work, count, workers=workers, scale=scale)
+    return {
+        student: execution.notebook for student, execution in zip(owned, executions, strict=True)
+    }
 
 
 def write_copies(
-    checkout: Checkout, chapter: Chapter, students: list[str], out: Path, scale: str, seed: int
+    checkout: Checkout,
+    chapter: Chapter,
+    students: list[str],
+    out: Path,
+    scale: str,
+    seed: int,
+    report: Callable[[Execution, str], None],
 ) -> int:
-    """Write every copy that is not there yet and the table of parameters; give the number made."""
+    """Write every copy that is not there yet, parameters and answers; give the number made."""
     import nbformat
 
     owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
     table = key_table(out / "key.csv", chapter, owned)
-    source = read_source(checkout.source(chapter.id))
     # Written first, so that after an interruption another seed cannot pass for the notebooks' own.
     write_atomically(out / "key.csv", table)
+    missing = {
+        student: [folder for folder in FOLDERS if not _copy(out, folder, student).exists()]
+        for student in students
+    }
+    to_run = {student: owned[student] for student in students if missing[student]}
     written = 0
-    for student, parameters in owned.items():
-        makers = zip(FOLDERS, (student_copy, key_copy), ("", ", key"), strict=True)
-        for folder, make, kind in makers:
-            path = out / folder / f"{file_name(student)}.ipynb"
-            if not path.exists():
-                made = make(source, parameters, f"{chapter.title}: {student}{kind}")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, nbformat.writes(for_jupyter(made, checkout)))
-                written += 1
+    for student, notebook in run_class(checkout, chapter, to_run, scale, report).items():
+        values = glued_values(notebook)
+        for folder in missing[student]:
+            make, kind = (student_copy, "") if folder == "students" else (key_copy, ", key")
+            made = make(notebook, owned[student], student, f"{chapter.title}: {student}{kind}")
+            path = _copy(out, folder, student)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, nbformat.writes(for_jupyter(made, checkout, values)))
+            written += 1
+    write_atomically(out / "answers.csv", answer_table(out, chapter, list(owned)))
     return written
+
+
+def _copy(out: Path, folder: str, student: str) -> Path:
+    return out / folder / f"{file_name(student)}.ipynb"
+
+
+def answer_table(out: Path, chapter: Chapter, students: Sequence[str]) -> str:
+    """The right answers of every student, from their keys: a column for each checked exercise."""
+    import nbformat
+
+    answers = {
+        student: {
+            label: json.dumps(record["answer"])
+            for label, record in records(
+                nbformat.read(_copy(out, "key", student), as_version=4)
+            ).items()
+        }
+        for student in students
+    }
+    labels = list(dict.fromkeys(label for own in answers.values() for label in own))
+    rows = [{"student": student, **own} for student, own in answers.items()]
+    return csv_text(["student", *labels], rows)
+
+
+def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """A table as the text of a .csv file."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, columns, lineterminator="\n", restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) -> str:
@@ -263,11 +315,7 @@ def key_table(path: Path, chapter: Chapter, owned: dict[str, dict[str, Any]]) ->
                 f"--out: {path.parent} already holds notebooks of {student!r} for another seed or"
                 " scale; choose another folder"
             )
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows.values())
-    return text.getvalue()
+    return csv_text(columns, list(rows.values()))
 
 
 def _read_key(path: Path, chapter: Chapter, columns: list[str]) -> dict[str, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""The commands `chapters`, `run`, `book` and `teach`."""
+"""The commands `chapters`, `run` and `book`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import os
 import sys
 import time
 import webbrowser
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book.tools.chapters import Chapter, find_chapter, load_chapters
@@ -41,24 +40,9 @@ The site is in _build/html. A failing cell, or a warning of Sphinx, leaves the l
 exit status: 0 done, 1 a chapter or the site failed, 2 invalid input, nothing ran, 130 interrupted
 """
 
-TEACH_EXAMPLES = """\
-examples:
-  labelaudit teach 02_additive_advantage --seats 20 --out ../class
-  labelaudit teach 02_additive_advantage --list students.txt --seed 7 --out ../class
-
-The list is UTF-8 text with one student a line and no heading; of a .csv or .tsv file the first
-column counts. The folder gets students/<name>.ipynb, without solutions and with an empty answer
-before each self-check, key/<name>.ipynb, the same pages with solutions, and key.csv, the parameters
-of each. Priors, bag size, epsilon and seed are drawn from the name: the same name and seed
-give the same page. A folder is for one chapter. Notebooks that are there already are left alone, so
-that nobody's work is overwritten.
-
-exit status: 0 done, 1 a page could not be written, 2 invalid input, nothing was written
-"""
-
 
 def add_parser(subparsers: Any) -> None:
-    """Register the four commands."""
+    """Register the three commands."""
     form = argparse.RawDescriptionHelpFormatter
 
     listing = subparsers.add_parser(
@@ -86,7 +70,7 @@ def add_parser(subparsers: Any) -> None:
         metavar=("NAME", "VALUE"),
         help="set one parameter; may be repeated",
     )
-    _add_scale(run)
+    add_scale(run)
     run.add_argument("--fresh", action="store_true", help="run it even if it is up to date")
     run.add_argument("--open", action="store_true", help="open the page in the browser")
     run.set_defaults(run=run_chapter)
@@ -98,7 +82,7 @@ def add_parser(subparsers: Any) -> None:
         description="Run the chapters that are out of date, in parallel, and build the site.",
         formatter_class=form,
     )
-    _add_scale(book)
+    add_scale(book)
     book.add_argument("--fresh", action="store_true", help="run every chapter again")
     book.add_argument(
         "--workers",
@@ -109,26 +93,11 @@ def add_parser(subparsers: Any) -> None:
     )
     book.set_defaults(run=build_book)
 
-    teach = subparsers.add_parser(
-        "teach",
-        help="make a class's own copies of a chapter, and the key",
-        description="Make a copy of a chapter for each student, with parameters of their own.",
-        epilog=TEACH_EXAMPLES,
-        formatter_class=form,
-    )
-    teach.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
-    group = teach.add_mutually_exclusive_group(required=True)
-    group.add_argument("--seats", type=int, metavar="N", help="the number of seats: seat-01 ...")
-    group.add_argument("--list", type=Path, metavar="FILE", help="a file with a student a line")
-    teach.add_argument("--seed", type=int, default=0, help="another seed, other parameters")
-    _add_scale(teach, "values of the parameters that are the same for all students")
-    teach.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
-    teach.set_defaults(run=make_copies)
 
-
-def _add_scale(
+def add_scale(
     parser: argparse.ArgumentParser, values: str = "values of the parameters you do not set"
 ) -> None:
+    """Offer the choice of a scale; `values` says what it decides."""
     parser.add_argument(
         "--scale",
         choices=SCALES,
@@ -157,7 +126,7 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     from book.tools.runner import execute_all
 
     [execution] = execute_all(
-        checkout, [(chapter, parameters)], _report, workers=1, **_options(arguments)
+        checkout, [(chapter, parameters)], report_execution, workers=1, **_options(arguments)
     )
     page = write_page(checkout, execution)
     print(checkout.shown(page))
@@ -184,7 +153,7 @@ def build_book(arguments: argparse.Namespace) -> int:
         counted = itertools.count(1)
 
         def report(execution: Execution) -> None:
-            _report(execution, f" [{next(counted)} of {len(work)}]")
+            report_execution(execution, f" [{next(counted)} of {len(work)}]")
 
         executions = execute_all(checkout, work, report, workers=workers, **_options(arguments))
         stage(checkout, executions)
@@ -193,21 +162,6 @@ def build_book(arguments: argparse.Namespace) -> int:
     state = "built" if built else "is up to date"
     print(f"the site {state} ({time.monotonic() - started:.0f} s)")
     print(checkout.shown(checkout.site / "index.html"))
-    return 0
-
-
-def make_copies(arguments: argparse.Namespace) -> int:
-    """Write a notebook and a key for every student."""
-    from book.tools.class_copies import read_list, seats, write_copies
-
-    checkout = find_checkout()
-    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    students = read_list(arguments.list) if arguments.list else seats(arguments.seats)
-    written = write_copies(
-        checkout, chapter, students, arguments.out, arguments.scale, arguments.seed
-    )
-    kept = 2 * len(students) - written
-    print(f"{written} notebooks written to {arguments.out}" + (f", {kept} kept" if kept else ""))
     return 0
 
 
@@ -244,7 +198,7 @@ class Bars:
             self.bars.pop(chapter).close()
 
 
-def _report(execution: Execution, progress: str = "") -> None:
+def report_execution(execution: Execution, progress: str = "") -> None:
     """Print the outcome of a chapter, on a line of its own above the progress bars."""
     from tqdm import tqdm
 

@@ -35,6 +35,7 @@ SOLUTION = re.compile(
 GATE = re.compile(
     r"^(`{3,})\{solution-(?P<kind>start|end)\}.*?^\1\s*$\n?", re.MULTILINE | re.DOTALL
 )
+LABEL = re.compile(r"^:label: *(\S+)", re.MULTILINE)
 DISPLAY = re.compile(r"\$\$(?P<formula>.+?)\$\$[ \t]*\((?P<label>[\w-]+)\)", re.DOTALL)
 FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$]+\$", re.DOTALL)
 GLUED = re.compile(r"\{glue:text\}`(?P<name>[\w-]+)(?::(?P<format>[^`]*))?`")
@@ -92,7 +93,7 @@ class PlainMarkdown:
         title = self._prose(match["title"]).strip()
         if kind != "admonition":
             title = f"{kind.capitalize()}: {title}" if title else kind.capitalize()
-        label = re.search(r"^:label: *(\S+)", match["options"], re.MULTILINE)
+        label = LABEL.search(match["options"])
         heading = f"**{title}**" + (f" (*{label[1]}*)" if label and kind != "solution" else "")
         # Jupyter takes formulas out before it reads quotations, marks at line starts included.
         body = FORMULA.sub(lambda formula: " ".join(formula[0].split()), body)
@@ -126,11 +127,16 @@ def macros(checkout: Checkout) -> dict[str, str]:
     return mathjax.get("tex", {}).get("macros", {})
 
 
-def for_jupyter(notebook: NotebookNode, checkout: Checkout) -> NotebookNode:
-    """A copy that reads and runs outside the book, with every figure's caption below it."""
+def for_jupyter(
+    notebook: NotebookNode, checkout: Checkout, values: Mapping[str, Any] | None = None
+) -> NotebookNode:
+    """A copy that reads and runs outside the book, with every figure's caption below it.
+
+    The numbers of its text are `values`, or those that the notebook itself has stored.
+    """
     import nbformat
 
-    plain = PlainMarkdown(macros(checkout), _stored(notebook))
+    plain = PlainMarkdown(macros(checkout), glued_values(notebook) if values is None else values)
     notebook = copy.deepcopy(notebook)
     notebook.metadata["kernelspec"] = dict(SPECIFICATION)
     cells = []
@@ -168,7 +174,7 @@ def extras(notebook: NotebookNode) -> str:
     return "notebook,train" if TRAINS.search(code) else "notebook"
 
 
-def _stored(notebook: NotebookNode) -> dict[str, Any]:
+def glued_values(notebook: NotebookNode) -> dict[str, Any]:
     """The values a chapter has glued, where it has been run."""
     values = {}
     for cell in notebook.cells:

@@ -14,10 +14,18 @@ ex-setting-two: not answered yet. Put your answer in place of the three dots.
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from labelaudit.book import IN_BOOK
+
 __all__ = ["Feedback", "check"]
+
+# Where the book runs a chapter, the output of a self-check holds the answer and the parameters, so
+# that the answers of a class can be compared with them.
+RECORD = "application/vnd.labelaudit.check+json"
 
 
 @dataclass(frozen=True)
@@ -27,6 +35,8 @@ class Feedback:
     label: str
     right: bool
     hint: str = ""
+    answer: Any = field(default=None, repr=False, compare=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def __bool__(self) -> bool:
         """Whether the answer is right, so that `assert check(...)` can fail."""
@@ -37,6 +47,25 @@ class Feedback:
         if self.right:
             return f"{self.label}: right"
         return f"{self.label}: {self.hint}"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
+        """What a notebook shows; in the book's own run, also the record of the check."""
+        bundle: dict[str, Any] = {"text/plain": repr(self)}
+        if IN_BOOK in os.environ:
+            values = {"answer": plain(self.answer), "parameters": plain(self.parameters)}
+            bundle[RECORD] = {"label": self.label, **values}
+        return bundle
+
+
+def plain(value: Any) -> Any:
+    """An answer as JSON can hold it: numbers, text, lists and dictionaries of these."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(item) for name, item in value.items()}
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float)) else str(value)
 
 
 def check(label: str, answer: Any, **parameters: Any) -> Feedback:
@@ -61,5 +90,5 @@ def check(label: str, answer: Any, **parameters: Any) -> Feedback:
     try:
         test(answer, **parameters)
     except Hint as hint:
-        return Feedback(label, False, f"not yet. {hint}")
-    return Feedback(label, True)
+        return Feedback(label, False, f"not yet. {hint}", answer, parameters)
+    return Feedback(label, True, "", answer, parameters)

@@ -1,0 +1,176 @@
+"""The commands for a course: `teach` makes notebooks, `grade` judges what comes back."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from book.tools.chapters import find_chapter, load_chapters
+from book.tools.checkout import find_checkout
+from book.tools.commands import add_scale, report_execution
+from labelaudit.command_line import CommandError
+from labelaudit.files import write_atomically
+
+TEACH_EXAMPLES = """\
+examples:
+  labelaudit teach 02_additive_advantage --seats 20 --out ../class
+  labelaudit teach 02 --list students.csv --seed 7 --out ../class
+  labelaudit teach 02 --list sheet.csv --column 'First name' Surname --out ../class
+
+The list is UTF-8 text: one student a line, or a table as learning platforms export it. Of a table
+with headings the name counts, or first name and surname; --column says which columns otherwise.
+The chapter is run once for each student, so that the text of a copy has that student's numbers.
+The folder gets students/<name>.ipynb, without solutions and with an empty answer for each exercise;
+key/<name>.ipynb, the same pages with solutions and results; key.csv, the parameters of each; and
+answers.csv, the right answers of each. The same name and seed give the same page. A folder is for
+one chapter. Notebooks that are there already are left alone, so nobody's work is overwritten.
+
+exit status: 0 done, 1 a chapter failed, 2 invalid input, nothing was written, 130 interrupted
+"""
+GRADE_EXAMPLES = """\
+examples:
+  labelaudit grade collected --list students.csv --chapter 02 --out ../grades
+  labelaudit grade collected --list students.csv --chapter 02 --out ../grades \\
+      --into sheet.csv --points 'Homework 2' --match 'Login ID'
+
+This runs the students' code on this machine, as you: use a spare account or a container.
+
+List, chapter, columns, seed and scale are those of `labelaudit teach`. Parameters are derived from
+name and seed again; what a notebook says about them is only compared. Each notebook runs in a fresh
+kernel and an empty folder. The folder of the grades gets grades.csv; feedback/<name>.html for each
+student; by-exercise/<label>.html with everybody's answer side by side; and manual.csv, where you
+write the points for proofs and explanations. Run the same command again to add them.
+
+exit status: 0 done, 1 a chapter failed, 2 invalid input, nothing was written, 130 interrupted
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    """Register the commands."""
+    form = argparse.RawDescriptionHelpFormatter
+    teach = subparsers.add_parser(
+        "teach",
+        help="make a class's own copies of a chapter, and the key",
+        description="Make a copy of a chapter for each student, with parameters of their own.",
+        epilog=TEACH_EXAMPLES,
+        formatter_class=form,
+    )
+    teach.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
+    group = teach.add_mutually_exclusive_group(required=True)
+    group.add_argument("--seats", type=int, metavar="N", help="the number of seats: seat-01 ...")
+    _add_list(group)
+    _add_class(teach)
+    teach.set_defaults(run=make_copies)
+
+    grade = subparsers.add_parser(
+        "grade",
+        help="grade what a class handed in",
+        description="Run the notebooks of a class and grade the answers.",
+        epilog=GRADE_EXAMPLES,
+        formatter_class=form,
+    )
+    grade.add_argument("collected", type=Path, metavar="FOLDER", help="the students' notebooks")
+    grade.add_argument("--chapter", required=True, help="the chapter that was handed out")
+    _add_list(grade, required=True)
+    _add_class(grade)
+    grade.add_argument(
+        "--seconds",
+        type=float,
+        default=120,
+        help="the longest time that a cell may take (default: %(default)g)",
+    )
+    grade.add_argument("--into", type=Path, metavar="SHEET", help="an exported sheet to fill in")
+    grade.add_argument("--points", metavar="HEADING", help="the sheet's column for the total")
+    grade.add_argument(
+        "--match", metavar="HEADING", help="the sheet's column that identifies a student"
+    )
+    grade.set_defaults(run=grade_collected)
+
+
+def _add_list(parser: Any, **options: Any) -> None:
+    parser.add_argument("--list", type=Path, metavar="FILE", help="the class list", **options)
+
+
+def _add_class(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--column",
+        nargs="+",
+        default=[],
+        metavar="HEADING",
+        help="the columns of the list that make up a student's name",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="another seed, other parameters")
+    add_scale(parser, "values of the parameters that are the same for all students")
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
+
+
+def make_copies(arguments: argparse.Namespace) -> int:
+    """Write a notebook and a key for every student."""
+    from book.tools.class_copies import write_copies
+    from book.tools.class_list import read_list, seats
+
+    checkout = find_checkout()
+    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
+    students = (
+        read_list(arguments.list, arguments.column) if arguments.list else seats(arguments.seats)
+    )
+    first_to_last = f"{students[0]} to {students[-1]}" if len(students) > 1 else students[0]
+    print(f"{len(students)} students: {first_to_last}", flush=True)
+    written = write_copies(
+        checkout,
+        chapter,
+        students,
+        arguments.out,
+        arguments.scale,
+        arguments.seed,
+        report_execution,
+    )
+    kept = 2 * len(students) - written
+    print(f"{written} notebooks written to {arguments.out}" + (f", {kept} kept" if kept else ""))
+    return 0
+
+
+def grade_collected(arguments: argparse.Namespace) -> int:
+    """Run and judge every notebook, and write the tables and pages."""
+    from book.tools import grading
+    from book.tools.class_copies import own_parameters, run_class
+    from book.tools.class_list import class_rows
+
+    if not 0 < arguments.seconds < float("inf"):
+        raise CommandError(f"--seconds: {arguments.seconds} is not a positive number")
+    sheet = (arguments.into, arguments.points, arguments.match)
+    if any(sheet) and not all(sheet):
+        raise CommandError("--into, --points and --match go together")
+    checkout = find_checkout()
+    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
+    rows = class_rows(arguments.list, arguments.column)
+    owners, remarks = grading.find_files(arguments.collected, list(rows))
+    if all(sheet):  # an unknown column must not cost a class's running time
+        grading.fill_sheet(*sheet, rows, dict.fromkeys(rows, 0.0))
+    for remark in remarks:
+        print(remark, file=sys.stderr)
+    owned = {
+        student: own_parameters(chapter, arguments.scale, student, arguments.seed)
+        for student in rows
+    }
+    runs = run_class(checkout, chapter, owned, arguments.scale, report_execution)
+
+    def progress(grade: grading.Grade) -> None:
+        remarks = f" ({'; '.join(grade.remarks)})" if grade.remarks else ""
+        print(f"{grade.student}: {grade.total:g} points{remarks}", flush=True)
+
+    grades = grading.grade_class(owners, owned, runs, arguments.seconds, progress)
+    out = arguments.out
+    grading.apply_manual(out / grading.MANUAL, grades)
+    write_atomically(out / "grades.csv", grading.grade_table(grades))
+    grading.write_pages(out, chapter.title, grading.exercises(next(iter(runs.values()))), grades)
+    if all(sheet):
+        totals = {grade.student: grade.total for grade in grades}
+        text, absent = grading.fill_sheet(*sheet, rows, totals)
+        for student in absent:
+            print(f"{student} is not in {arguments.into}", file=sys.stderr)
+        write_atomically(out / arguments.into.name, text)
+    print(f"grades of {len(grades)} students written to {out / 'grades.csv'}")
+    return 0
