@@ -307,8 +307,8 @@ def test_the_corrected_tail_of_the_multiplicative_advantage(p, delta):
 
 
 def test_a_smaller_multiplicative_constant_is_caught():
-    """With 1 in place of 3.07 the probability exceeds delta."""
-    level = bounds.multiplicative_tail_bound(0.5, 10_000, 0.05) / 3.07
+    """With 1 in place of 2.13 the probability exceeds delta."""
+    level = bounds.multiplicative_tail_bound(0.5, 10_000, 0.05) / 2.13
     assert shift_tail(0.5, 10_000, level) > 0.05
 
 

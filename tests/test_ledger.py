@@ -13,12 +13,15 @@ import pytest
 
 from labelaudit import bounds, ledger
 from labelaudit.cli import main
-from labelaudit.ledger import Row, Search, closed_forms, exact, show
+from labelaudit.ledger import Row, Search, certify, closed_forms, exact, show
 from labelaudit.ledger.check import CHECKS, Refuted, check, confirm
 
 QUICK = Search(quick=True)
 ROWS = ledger.rows()
-RECORDED = json.loads((Path(__file__).parent / "ledger_verdicts.json").read_text(encoding="utf-8"))
+LINES = json.loads((Path(__file__).parent / "ledger_verdicts.json").read_text(encoding="utf-8"))
+RECORDED = {id: line.split()[0] for id, line in LINES.items()}
+GRADES = {id: line.split()[1] for id, line in LINES.items()}
+NOT_TRUE = {"false", "loose", "misprint", "gap", "answered"}
 CHAPTERS = {path.stem for path in (Path(__file__).parents[1] / "notebooks").glob("[01]*.md")}
 
 
@@ -32,14 +35,15 @@ def test_all_statements_once_in_the_order_of_the_paper():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_row_has_its_verdict_its_evidence_and_red_mutants(row: Row):
     finding = row.run(QUICK)
-    assert finding.verdict == RECORDED[row.id]
+    assert (finding.verdict, finding.grade) == (RECORDED[row.id], GRADES[row.id])
     assert finding.evidence.strip() and finding.searched.strip()
     assert finding.evidence.isascii() and finding.searched.isascii()
     assert not finding.evidence.startswith("Not as the ledger's table has it")
-    assert bool(finding.corrected) == (finding.verdict in {"false", "misprint", "gap"})
+    assert bool(finding.corrected) == (finding.verdict in NOT_TRUE)
+    assert bool(row.proof) == (row.grade == "proved")
     assert row.chapter in CHAPTERS
     assert row.statement.strip()
-    assert row.mutants or row.read
+    assert row.mutants or row.grade == "read"
     for mutant in row.mutants:
         try:
             verdict = row.run(QUICK, **mutant).verdict
@@ -49,11 +53,12 @@ def test_row_has_its_verdict_its_evidence_and_red_mutants(row: Row):
 
 
 def test_what_is_read_is_not_true_and_every_check_has_a_row():
-    assert all(RECORDED[row.id] in {"misprint", "unchecked"} for row in ROWS if row.read)
+    read = [row.id for row in ROWS if row.grade == "read"]
+    assert all(RECORDED[id] in {"misprint", "unchecked"} for id in read)
     assert sum(len(row.mutants) for row in ROWS) == 160  # loads every module of checks
     assert set(CHECKS) <= set(RECORDED)
     assert {row.id for row in ROWS if row.id not in CHECKS} == {
-        "S3-refs", "S4-bottom", "LA.3-disp", "C-lr", "C-refs", "TD.2-ref"
+        "S3-refs", "S4-bottom", "LA.2-triv", "LA.3-disp", "TA.9-k", "C-lr", "C-refs", "TD.2-ref"
     }  # fmt: skip
 
 
@@ -81,11 +86,13 @@ def test_command_writes_the_ledger_as_json(tmp_path, capsys):
     file = tmp_path / "ledger.json"
     assert main(["ledger", "--only", "N-0.46", "--quick", "--json", str(file)]) == 0
     [entry] = json.loads(file.read_text(encoding="utf-8"))
-    keys = ["id", "line", "verdict", "read", "evidence", "searched", "corrected"]
-    assert list(entry) == keys
+    keys = "id line verdict grade rank slip evidence searched corrected proof"
+    assert list(entry) == keys.split()
+    assert entry["grade"] == "exact"
     assert (entry["id"], entry["line"], entry["verdict"]) == ("N-0.46", 388, "misprint")
     shown = capsys.readouterr().out
-    assert "N-0.46" in shown and shown.rstrip().endswith("1 statement: 1 misprint")
+    assert "N-0.46" in shown
+    assert shown.rstrip().endswith("1 statement: 1 misprint\nknown how: 1 exact")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +145,7 @@ def test_a_broken_check_names_its_row(monkeypatch):
     def broken(search: Search):
         confirm(False, "two is three")
 
-    row = Row("X.1", 1, "section_2", "01_setting", "a statement", "evidence", "searched")
+    row = Row("X.1", 1, "section_2", "01_setting", "exact", "a statement", "evidence", "searched")
     with pytest.raises(Refuted, match=r"X\.1.*two is three"):
         ledger.entry(row, QUICK)
 
@@ -166,7 +173,7 @@ def test_every_false_statement_has_a_cell_that_asserts_its_counterexample(id):
 
 def test_the_errata_list_what_does_not_hold_and_nothing_else():
     listed = set(errata_sections()) - {"misprints"}
-    wrong = {id for id, verdict in RECORDED.items() if verdict in {"false", "gap"}}
+    wrong = {id for id, verdict in RECORDED.items() if verdict in NOT_TRUE - {"misprint"}}
     assert listed == {show.anchor(id) for id in wrong}
     assert quoted("\n".join(errata_sections().values())) == wrong
 
@@ -183,8 +190,8 @@ def test_an_erratum_shows_the_line_the_printed_and_the_corrected_form():
 def test_the_page_shows_every_entry_and_links_only_to_pages_that_exist():
     entries = ledger.run(only=["LA.3-CS", "N-0.46", "S3-refs", "PA.8"], quick=True)
     page = show.as_html(entries, {"06_proof_workshop", "errata"})
-    assert re.findall(r'<tr id="([\w-]+)" data-verdict="(\w+)"', page) == [
-        (show.anchor(entry["id"]), entry["verdict"]) for entry in entries
+    assert re.findall(r'<tr id="([\w-]+)" data-verdict="(\w+)" data-grade="(\w+)"', page) == [
+        (show.anchor(entry["id"]), entry["verdict"], entry["grade"]) for entry in entries
     ]
     assert set(re.findall(r'href="([^"]+)"', page)) == {
         "06_proof_workshop.html",
@@ -192,8 +199,10 @@ def test_the_page_shows_every_entry_and_links_only_to_pages_that_exist():
         "errata.html#errata-misprints",
     }
     assert "href" not in show.as_html(entries)
+    assert page.count("<details") == 1 and "16 t<sup>2</sup>" in page  # the proof of PA.8
     assert "0.46" in show.misprints(entries) and "PA.8" not in show.misprints(entries)
-    assert show.summary({"both": ["PA.8", "N-0.46"]}, entries).count('class="verdict') == 2
+    both = show.summary({"both": ["PA.8", "N-0.46"]}, entries)
+    assert both.count('class="verdict') == both.count('class="grade') == 2
 
 
 def test_badges_of_the_workshop_agree_with_the_ledger_and_are_backed_by_it():
@@ -203,6 +212,40 @@ def test_badges_of_the_workshop_agree_with_the_ledger_and_are_backed_by_it():
     assert all(word == colour == RECORDED[id] for id, word, colour in badges)
     calls = re.findall(r"^verdicts\((.*?)\)$", page, re.DOTALL | re.MULTILINE)
     assert {id for id, _, _ in badges} <= set(re.findall(r'"([^"]+)"', "".join(calls)))
+
+
+def test_no_result_that_holds_rests_on_search_alone():
+    sure = {"proved", "certified", "exact"}
+    holds = [row for row in ROWS if RECORDED[row.id] == "holds"]
+    assert all(row.grade in sure for row in holds if row.rank == "result")
+    assert sum(row.grade in sure for row in holds) >= 60
+    results = re.compile(r"[TLP][A-D3]\.\d+$")
+    assert all(row.rank == "result" for row in ROWS if results.match(row.id))
+
+
+def test_false_rows_are_counted_as_distinct_slips():
+    entries = [ledger.entry(row, QUICK) for row in ROWS if RECORDED[row.id] == "false"]
+    results = [entry["id"] for entry in entries if entry["rank"] == "result"]
+    assert results == ["T3.7", "LA.4", "PA.6", "LA.14"]
+    assert {entry["slip"] for entry in entries} <= {entry["id"] for entry in entries}
+    counted = "18 distinct slips in 26 rows: 4 in statements of results, 10 in steps of proofs"
+    assert ledger.as_slips(entries) == f"{counted}, 4 in the text"
+
+
+def test_what_a_proof_cites_exists():
+    names = {claim["name"] for claim in certify.claims()}
+    folder = Path(__file__).parents[1] / "notebooks"
+    cited = set()
+    for row in ROWS:
+        text = row.proof or row.searched
+        for number, label in re.findall(r"[Cc]hapter (\d+) \[([\w-]+)\]", text):
+            [chapter] = folder.glob(f"{int(number):02d}_*.md")
+            assert f":label: {label}\n" in chapter.read_text("utf-8"), (row.id, label)
+        for part in re.findall(r"certificates? ((?:[a-z]+(?:-[a-z0-9]+)*(?:, | and |))+)", text):
+            cited |= {name for name in re.split(r", | and ", part) if "-" in name} & names
+            assert any(name in names for name in re.split(r", | and | ", part)), (row.id, part)
+    assert {row.grade for row in ROWS if "certificate" in row.searched} == {"certified"}
+    assert all("certificate" in row.searched for row in ROWS if row.grade == "certified")
 
 
 def test_anchors_are_distinct():

@@ -304,6 +304,8 @@ def test_text_stands_out_and_paper_is_white_without_menus(open_page):
             ".verdict-false",
             ".verdict-misprint",
             ".verdict-gap",
+            ".verdict-loose",
+            ".verdict-answered",
             ".verdict-unchecked",
         ):
             text = luminance(page, selector, "color")

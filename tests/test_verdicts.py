@@ -9,7 +9,8 @@ import pytest
 from labelaudit.ledger.show import verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
-VERDICTS = json.loads((ROOT / "tests" / "ledger_verdicts.json").read_text(encoding="utf-8"))
+RECORDED = json.loads((ROOT / "tests" / "ledger_verdicts.json").read_text(encoding="utf-8"))
+VERDICTS = {name: text.split()[0] for name, text in RECORDED.items()}
 BADGE = re.compile(r"\[(\S+)\s+(\w+)\]\{\.verdict\s+\.verdict-(\w+)\}")
 CALL = re.compile(r"^verdicts\((.*?)\)$", re.DOTALL | re.MULTILINE)
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("0[1-8]_*.md"))
@@ -62,6 +63,7 @@ def test_the_table_shows_badge_evidence_and_corrected_form():
     assert '<span class="verdict verdict-misprint">misprint</span>' in html
     assert "<em>Corrected:</em> 1 - 2/(1 + e<sup>ε</sup>)" in html
     assert "0.4621" in repr(shown)
+    assert '<span class="grade grade-exact">exact</span>' in html and "exact" in repr(shown)
 
 
 def test_an_unknown_statement_is_an_error():

@@ -154,7 +154,7 @@ def label_dp_bound(epsilon: ArrayLike) -> Floats:
 def multiplicative_tail_bound(p: ArrayLike, bag_size: ArrayLike, delta: ArrayLike) -> Floats:
     """Theorem 3.7 with constants that work: |I| exceeds this with probability at most delta.
 
-    3.07 sqrt(log(2 / delta) / (p (1 - p) k)) where k >= 32 log(2 / delta) / (p (1 - p)), for
+    2.13 sqrt(log(2 / delta) / (p (1 - p) k)) where k >= 32 log(2 / delta) / (p (1 - p)), for
     labels independent of features; infinite for smaller bags. The printed log(1 / delta) is not
     enough for delta near 1.
 
@@ -165,4 +165,4 @@ def multiplicative_tail_bound(p: ArrayLike, bag_size: ArrayLike, delta: ArrayLik
     level = checks.probabilities(delta, "delta")
     with np.errstate(divide="ignore"):
         scaled = np.log(2 / level) / (prior * (1 - prior) * k)
-    return np.where(scaled <= 1 / 32, 3.07 * np.sqrt(scaled), np.inf)
+    return np.where(scaled <= 1 / 32, 2.13 * np.sqrt(scaled), np.inf)

@@ -28,20 +28,31 @@ from labelaudit.ledger.check import CHECKS, Refuted, Search
 __all__ = [
     "Entry",
     "Finding",
+    "Grade",
     "Refuted",
     "Row",
     "Search",
     "Verdict",
     "as_block",
+    "as_slips",
     "as_table",
     "as_totals",
     "entry",
     "rows",
     "run",
     "select",
+    "slips",
 ]
 
-Verdict = Literal["holds", "false", "misprint", "gap", "unchecked"]
+Verdict = Literal["holds", "false", "loose", "misprint", "gap", "answered", "unchecked"]
+Grade = Literal["proved", "certified", "exact", "searched", "random", "read"]
+"""How a verdict is known, the surest first."""
+Rank = Literal["result", "step", "text"]
+RANKS: dict[Rank, str] = {
+    "result": "statements of results",
+    "step": "steps of proofs",
+    "text": "the text",
+}
 _NUMBER = re.compile(r"\{[a-z_]\w*(?:\.\w+|\[\d+\])*(?::[^{}]+)?\}")
 _RANGE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
 
@@ -61,17 +72,21 @@ class Entry(TypedDict):
     id: str
     line: int
     verdict: Verdict
-    read: bool
+    grade: Grade
+    rank: Rank
+    slip: str
     evidence: str
     searched: str
     corrected: str | None
+    proof: str | None
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a run of a check shows: verdict, evidence, range searched, corrected statement."""
+    """What a run of a check shows: verdict and grade, evidence, range searched, corrected form."""
 
     verdict: Verdict
+    grade: Grade
     evidence: str
     searched: str
     corrected: str | None = None
@@ -81,22 +96,25 @@ class Finding:
 class Row:
     """One checkable statement of the paper, as `statements.yml` describes it.
 
-    `fault` is the verdict when the statement is not true as printed. A row with `read` has its
-    verdict from reading the text; its check, if any, supplies numbers only. `evidence`, `searched`
-    and `corrected` name the check's numbers in braces; {9|99} is the end of a range in the quick
-    and in the full search.
+    `grade` says how the verdict is known, and `proof` has the proof of a row that is proved.
+    `fault` is the verdict when the statement is not true as printed. Rows with the same `slip` have
+    one cause. `evidence`, `searched` and `corrected` name the check's numbers in braces; {9|99} is
+    the end of a range in the quick and in the full search. A row that is read may have no check.
     """
 
     id: str
     line: int
     section: str
     chapter: str
+    grade: Grade
     statement: str
     evidence: str
     searched: str
     fault: Verdict = "false"
     corrected: str | None = None
-    read: bool = False
+    proof: str | None = None
+    rank: Rank | None = None
+    slip: str | None = None
 
     @property
     def mutants(self) -> Sequence[Mapping[str, Any]]:
@@ -108,15 +126,16 @@ class Row:
         """Run the check, as printed or with a mutant's wrong arguments."""
         import_module(f"{__name__}.{self.section}")
         truth, numbers = False, dict[str, Any]()
-        if self.id in CHECKS or not self.read:
+        if self.id in CHECKS or self.grade != "read":
             truth, numbers = CHECKS[self.id].function(search, **mutant)
         verdict: Verdict = "holds" if truth else self.fault
         if bool(truth) == (self.corrected is not None or self.fault == "unchecked"):
             shown = ", ".join(f"{name} = {value}" for name, value in numbers.items())
-            return Finding(verdict, f"Not as the ledger's table has it: {shown}", "up to this case")
+            evidence = f"Not as the ledger's table has it: {shown}"
+            return Finding(verdict, "searched", evidence, "up to this case")
         texts = (self.evidence, self.searched, self.corrected or "")
         evidence, searched, corrected = (_fill(text, search, numbers) for text in texts)
-        return Finding(verdict, evidence, searched, corrected or None)
+        return Finding(verdict, self.grade, evidence, searched, corrected or None)
 
 
 def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
@@ -167,10 +186,13 @@ def entry(row: Row, search: Search) -> Entry:
         "id": row.id,
         "line": row.line,
         "verdict": finding.verdict,
-        "read": row.read,
+        "grade": finding.grade,
+        "rank": row.rank or ("step" if row.section.startswith("appendix") else "text"),
+        "slip": row.slip or row.id,
         "evidence": finding.evidence,
         "searched": finding.searched,
         "corrected": finding.corrected,
+        "proof": row.proof,
     }
 
 
@@ -182,24 +204,45 @@ def run(only: str | Sequence[str] | None = None, quick: bool = False) -> list[En
 
 def as_block(item: Entry, width: int = 100) -> str:
     """One statement of the ledger as plain text."""
-    notes = [("evidence", item["evidence"]), ("searched", item["searched"])]
-    if item["corrected"]:
-        notes.append(("corrected", item["corrected"]))
+    notes = [(name, item[name]) for name in ("evidence", "searched", "corrected", "proof")]  # type: ignore[literal-required]
     body = [
         textwrap.fill(f"{name}: {text}", width, initial_indent="    ", subsequent_indent="      ")
         for name, text in notes
+        if text
     ]
-    read = " (read)" if item["read"] else ""
-    return "\n".join([f"{item['id']:<13} line {item['line']:<5} {item['verdict']}{read}", *body])
+    head = f"{item['id']:<13} line {item['line']:<5} {item['verdict']}, {item['grade']}"
+    return "\n".join([head, *body])
 
 
 def as_totals(entries: Sequence[Entry]) -> str:
-    """How many statements have each verdict, in one line."""
-    counts = Counter(item["verdict"] for item in entries)
+    """How many statements have each verdict and each grade, and what the false ones are."""
     noun = "statement" if len(entries) == 1 else "statements"
-    return f"{len(entries)} {noun}: " + ", ".join(
-        f"{number} {verdict}" for verdict, number in sorted(counts.items())
+    verdicts, grades = (
+        ", ".join(f"{number} {name}" for name, number in Counter(names).most_common())
+        for names in ((item["verdict"] for item in entries), (item["grade"] for item in entries))
     )
+    totals = f"{len(entries)} {noun}: {verdicts}\nknown how: {grades}"
+    return totals + (f"\nfalse: {as_slips(entries)}" if "false" in verdicts else "")
+
+
+def slips(entries: Sequence[Entry]) -> Counter[Rank]:
+    """How many distinct slips make rows false; each counts where it does most harm."""
+    worst: dict[str, Rank] = {}
+    for rank in reversed(RANKS):
+        false = (item for item in entries if (item["verdict"], item["rank"]) == ("false", rank))
+        worst |= {item["slip"]: rank for item in false}
+    return Counter(worst.values())
+
+
+def as_slips(entries: Sequence[Entry]) -> str:
+    """The distinct slips in one line.
+
+    >>> as_slips(run(only=["LA.4", "LA.4-eq", "TD.2-trace"], quick=True))
+    '2 distinct slips in 3 rows: 1 in statements of results, 1 in steps of proofs'
+    """
+    counts, false = slips(entries), sum(item["verdict"] == "false" for item in entries)
+    parts = [f"{counts[rank]} in {name}" for rank, name in RANKS.items() if counts[rank]]
+    return f"{counts.total()} distinct slips in {false} rows: {', '.join(parts)}"
 
 
 def as_table(entries: Sequence[Entry]) -> str:

@@ -228,17 +228,14 @@ def symmetry_of_the_blocks(search: Search, closed: bool = False) -> Result:
 @check("PA.6-const", {"inner": 5})
 def constants_of_the_sum(search: Search, inner: int = 4) -> Result:
     """Proof of Proposition A.6: the first terms are equal, the second differ by k/(k+2)."""
-    slack = Smallest()
-    for k, j in product(range(1, search.pick(100, 1000)), range(1, 21)):
-        b = j / 20
-        inside = pi**0.5 / (4 * (4 * pi * k * b) ** 1.5) + 1 / (4 * e * pi * b * k * (k + 2))
-        left = 4 * pi**2 * inside
-        right = pi / (inner * k * b) ** 1.5 + pi / (e * b * k**2)
-        slack.see([right / left - 1], [f"k = {k}, b = {b}"])
-    first = 4 * interval.pi**2 * interval.sqrt(interval.pi) / 4
-    second = interval.pi * interval.sqrt(4 * interval.pi) ** 3 / 8
-    confirm(abs(float((first - second).mid)) < 1e-12, "4^(3/2) = 8: the first terms agree")
-    return slack.value >= 0, {"slack": slack, "k": k}
+    import sympy
+
+    k, b = sympy.symbols("k b", positive=True)
+    first = sympy.pi**2 * sympy.sqrt(sympy.pi) / (4 * sympy.pi * k * b) ** sympy.Rational(3, 2)
+    printed = sympy.pi / (inner * k * b) ** sympy.Rational(3, 2)
+    second = 4 * sympy.pi**2 / (4 * sympy.E * sympy.pi * b * k * (k + 2))
+    quotient = sympy.simplify(second / (sympy.pi / (sympy.E * b * k**2)) - k / (k + 2))
+    return sympy.simplify(first / printed - 1) == 0 and quotient == 0, {}
 
 
 def bump(x: Any, alpha: Any) -> Any:
@@ -246,40 +243,24 @@ def bump(x: Any, alpha: Any) -> Any:
     return x**2 * np.exp(-alpha * x**2)
 
 
-@check("PA.7", {"constant": 0.9})
+@check("PA.7", {"constant": 0.99})
 def riemann_sum(search: Search, constant: float = 1.0) -> Result:
-    """Proposition A.7: a Riemann sum of a bump against its integral."""
+    """Proposition A.7: a Riemann sum of a bump, against its integral without the correction."""
     alpha = np.geomspace(1e-3, 1e9, search.pick(200, 1500))
     slack, alone = Smallest(), Smallest()
     for m in (*range(1, search.pick(60, 400)), 1000, *search.pick((), (10_000,))):
         sums = bump(np.arange(m // 4 + 1) / m, alpha[:, None]).sum(axis=1) / m
-        main = np.sqrt(np.pi) / (4 * alpha**1.5)
-        bound = constant * main + 1 / (e * alpha * m)
+        main = constant * np.sqrt(np.pi) / (4 * alpha**1.5)
         cases = [f"m = {m}, alpha = {value:.4g}" for value in alpha]
-        slack.see(1 - sums / bound, cases)
+        slack.see(1 - sums / (main + 1 / (e * alpha * m)), cases)
         alone.see(1 - sums / main, cases)
-    confirm(alone.value > -1e-12, "the first term alone is enough on this grid")
-    return slack.value >= 0, {"slack": slack, "m": m}
+    return alone.value >= -1e-12, {"slack": slack, "m": m}
 
 
 def bump_integral(alpha: float, low: Any, high: Any) -> Any:
     """The integral of x^2 e^{-alpha x^2} from low to high, by the incomplete gamma function."""
     half = special.gamma(1.5) / (2 * alpha**1.5)
     return half * (special.gammainc(1.5, alpha * high**2) - special.gammainc(1.5, alpha * low**2))
-
-
-def confirm_cells(m: int, alpha: float) -> None:
-    """The corrected argument of Proposition A.7, cell by cell."""
-    u = np.arange(m // 4 + 1)
-    peak = int(m / np.sqrt(alpha))
-    height = bump(u / m, alpha) / m
-    right, left = (bump_integral(alpha, v / m, (v + 1) / m) for v in (u, u - 1))
-    below, above = u < peak, u > peak + 1
-    confirm((height[below] <= right[below] + 1e-15).all(), "cells before the peak")
-    confirm((height[above] <= left[above] + 1e-15).all(), "cells after the peak")
-    pair = height[peak : peak + 2].sum()
-    cell = bump_integral(alpha, peak / m, (peak + 1) / m)
-    confirm(pair <= cell + 1 / (e * alpha * m) + 1e-15, "the two terms at the peak")
 
 
 @check("PA.7-idx", {"scaled": True, "overshoot": 1})
@@ -292,7 +273,6 @@ def split_at_the_peak(search: Search, scaled: bool = False, overshoot: int = 0) 
         low, high = (start - 1) / m, 0.25 if scaled else 0.25 - 1 / m
         bound = bump_integral(alpha, low, max(low, high)) + overshoot / (e * alpha * m)
         slack.see([bound - upper + 1e-15], [f"m = {m}, alpha = {alpha:.4g}"])
-        confirm_cells(m, alpha)
     if slack.value >= 0:
         return True, {"slack": slack}
     whole = bump_integral(16.0, 0.0, 0.25)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 from math import exp, log
+from typing import Any
 
 import numpy as np
 import sympy
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.check import Result, Search, check, confirm
+from labelaudit.ledger.check import Result, Search, certified, check, confirm
+from labelaudit.ledger.closed_forms import enclosure, interval
 from labelaudit.ledger.exact import HALF
 
 EDGE, BAG = Fraction(13, 192), 192
@@ -37,8 +39,8 @@ def grid_of_p_and_b(search: Search) -> tuple[NDArray, NDArray]:
     return np.meshgrid(p, np.linspace(0.5 / 200, 0.5, 200))  # type: ignore[return-value]
 
 
-def edge_example() -> tuple[float, float]:
-    """I(p - B) and I(p + B) for the exact example of this module; they are opposite."""
+def edge_example() -> tuple[Any, ...]:
+    """I(p - B) and I(p + B) for the exact example of this module, enclosed; they are opposite."""
     level = Fraction(3, 2)
     confirm(32 * level * 4 == BAG, "the condition on k is met with equality")
     root = Fraction(1, 16)
@@ -46,7 +48,7 @@ def edge_example() -> tuple[float, float]:
     confirm(root + 2 * level / (3 * BAG) == EDGE, "B is 13/192")
     low, high = HALF - EDGE, HALF + EDGE
     confirm((low, high) == (Fraction(83, BAG), Fraction(109, BAG)), "both are possible proportions")
-    return log(low / (1 - low)), log(high / (1 - high))
+    return tuple(interval.log(enclosure(z / (1 - z))) for z in (low, high))
 
 
 @check("T3.7-I", {"off": 1})
@@ -90,27 +92,10 @@ def log_identities(search: Search, sign: int = 1) -> Result:
     return all(sympy.simplify(side) == 0 for side in (low, high, slope)), {}
 
 
-@check("T3.7-32", {"constant": 8})
-def enough_examples(search: Search, constant: int = 32) -> Result:
-    """B/(pq) = sqrt(2t) + 2t/3 for t = L/(k p q) <= 1/32 is at most 1/4 + 1/48 = 13/48."""
-    tiny = np.geomspace(1e-6, 0.5, search.pick(50, 400))
-    worst = 0.0
-    for level in np.geomspace(1e-6, 1e3, search.pick(50, 400)):
-        size = np.ceil(constant * level / (tiny * (1 - tiny)))
-        worst = max(worst, float((2 * width(size, tiny, level) / (tiny * (1 - tiny))).max()))
-    return worst <= 1, {"worst": worst}
+certified("T3.7-32", "enough-examples", ("24", "12"), worst=Fraction(13, 24))
 
 
-@check("T3.7-half", {"bound": 0.49})
-def half_at_most(search: Search, bound: float = 0.5) -> Result:
-    """With B = b p q the first ratio is b/(1+bp), increasing in b and at most 1/(2+p)."""
-    mean, b = sympy.symbols("p b", positive=True)
-    ratio = b * mean * (1 - mean) / ((1 - mean + b * mean * (1 - mean)) * mean)
-    confirm(sympy.simplify(ratio - b / (1 + b * mean)) == 0, "the ratio is b/(1+bp)")
-    p, grid = grid_of_p_and_b(search)
-    largest = float((grid / (1 + grid * p)).max())
-    positive = bool(np.all(grid / (1 - grid * p) > 0))
-    return largest <= bound and positive, {"largest": largest, "pairs": grid.size}
+certified("T3.7-half", "half-at-most", ("50 -", "49 -"))
 
 
 @check("T3.7-ln", {"factor": 2})
@@ -131,8 +116,9 @@ def lower_end(search: Search, factor: int = 1) -> Result:
     ratio = grid / (1 + grid * p)
     confirm(np.all(np.log1p(-ratio) >= -2 * np.log(2) * ratio - 1e-15), "2 ln 2 is enough")
     value, _ = edge_example()
-    bound = -factor * float(EDGE) * log(2) / ((0.5 + float(EDGE)) * 0.5)
-    return value >= bound, {"value": value, "bound": bound, "pairs": grid.size}
+    bound = -factor * enclosure(2 * EDGE / (HALF + EDGE)) * interval.log(2)
+    numbers = {"value": float(value.mid), "bound": float(bound.mid), "pairs": grid.size}
+    return not value < bound, numbers
 
 
 @check("T3.7-mid", {"factor": 2})
@@ -143,8 +129,9 @@ def both_ends(search: Search, factor: int = 1) -> Result:
     size = np.maximum(np.log1p(upper), -np.log1p(-lower))
     confirm(np.all(size <= 2 * np.log(2) * upper + 1e-15), "2 ln 2 is enough")
     _, value = edge_example()
-    bound = factor * float(EDGE) * log(2) / ((0.5 - float(EDGE)) * 0.5)
-    return value <= bound, {"value": value, "bound": bound, "pairs": grid.size}
+    bound = factor * enclosure(2 * EDGE / (HALF - EDGE)) * interval.log(2)
+    numbers = {"value": float(value.mid), "bound": float(bound.mid), "pairs": grid.size}
+    return not value > bound, numbers
 
 
 @check("T3.7-fin", {"factor": 1.9})

@@ -73,28 +73,33 @@ def square_terms(size: int, name: str, divide: bool = True) -> tuple[Fraction, .
     return tuple(totals)
 
 
-@check("TD.1", {"divide": False})
-def optimal_predictor(search: Search, divide: bool = True) -> Result:
-    """The excess of squared error is Var(h-h*)/k + (E(h-h*))^2, zero only for h = h* a.s."""
-    grid = [*(Fraction(j, 12) for j in range(1, 12)), *PRIOR.values()]
-    least, entropy = Fraction(1), 1.0
+@check("TD.1", {"divide": False}, {"weight": Fraction(103, 100)})
+def optimal_predictor(
+    search: Search, divide: bool = True, weight: Fraction = Fraction(1)
+) -> Result:
+    """At h* the risk of cross entropy (positives weighted) has zero slope and positive curvature.
+
+    The excess of squared error is Var(h-h*)/k + (E(h-h*))^2, zero only for h = h* a.s.
+    """
+    grid, truth = [Fraction(j, 12) for j in range(1, 12)], True
     for size in range(1, search.pick(4, 5)):
         table = list(noisy_bags(size, divide, TRUE_THETA))
         for low, high in product(grid, repeat=2):
-            if (low, high) == tuple(PRIOR.values()):
-                continue
-            gaps, excess, extra = (low - PRIOR[0], high - PRIOR[1]), Fraction(0), 0.0
+            gaps, excess = (low - PRIOR[0], high - PRIOR[1]), Fraction(0)
             for mass, x, best, alpha, noise in table:
                 p, noisy = low + (high - low) * x, alpha + noise
                 excess += mass * ((p - noisy) ** 2 - (best - noisy) ** 2)
-                odds = noisy * log(best / p) + (1 - noisy) * log((1 - best) / (1 - p))
-                extra += float(mass) * odds
-            mean = sum(gaps) / 2
-            spread = (gaps[0] - gaps[1]) ** 2 / 4 / size
-            confirm(not divide or excess == spread + mean**2, "the excess in closed form")
-            least, entropy = min(least, excess), min(entropy, extra)
-    numbers = {"least": least, "entropy": entropy, "cases": len(grid), "largest": size}
-    return least > 0 and entropy > 0, numbers
+            closed = (gaps[0] - gaps[1]) ** 2 / 4 / size + (sum(gaps) / 2) ** 2
+            truth &= excess == closed > 0
+        slopes, curves = [Fraction(0)] * 2, [Fraction(0)] * 3
+        for mass, x, p, alpha, noise in table:  # h(0) counts 1 - x in the prediction, h(1) x
+            y = alpha + noise
+            slope, curve = (1 - y) / (1 - p) - weight * y / p, (1 - y) / (1 - p) ** 2 + y / p**2
+            slopes = [a + mass * slope * b for a, b in zip(slopes, (1 - x, x), strict=True)]
+            squares = ((1 - x) ** 2, x * (1 - x), x**2)
+            curves = [a + mass * curve * b for a, b in zip(curves, squares, strict=True)]
+        truth &= not any(slopes) and curves[0] > 0 and curves[0] * curves[2] > curves[1] ** 2
+    return truth, {"cases": len(grid), "largest": size}
 
 
 @check("TD.2-bias", {"divide": False}, {"slopes": {"fourth power": lambda p, y: 4 * (p - y) ** 3}})

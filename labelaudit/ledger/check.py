@@ -72,6 +72,22 @@ def check(id: str, *mutants: Mapping[str, Any]) -> Callable[[Function], Function
     return register
 
 
+def certified(id: str, claim: str, wrong: tuple[str, str], **numbers: Any) -> None:
+    """Register the verification of a polynomial claim of `claims.yml` as the check of `id`.
+
+    The mutant replaces the text `wrong[0]` of the claim by `wrong[1]`.
+    """
+
+    @check(id, {"change": wrong})
+    def verified(search: Search, change: tuple[str, str] = ("", "")) -> Result:
+        from labelaudit.ledger import certify, verify
+
+        [found] = [item for item in certify.claims() if item["name"] == claim]
+        positive = [text.replace(*change) if change[0] else text for text in found["positive"]]
+        halves = {**found, "positive": positive, "trees": ["/.."]}
+        return set(verify.verify(halves)) == {"verified"}, numbers
+
+
 @dataclass
 class Smallest:
     """The smallest value seen so far, and the case in which it was seen.

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from labelaudit import bounds
-from labelaudit.bounds import BESSEL_CONSTANT
 from labelaudit.ledger.check import Search
 
 interval: Any = mpmath.iv
@@ -143,12 +142,6 @@ def bessel_spread(k: Any, mu: Any) -> Any:
     E|phi| <= sqrt(E|phi|^2) bound the expected maximum by e^{-k mu} I0(k mu).
     """
     return 2 * special.ive(0, k * mu)
-
-
-def bessel_constant_is_safe() -> bool:
-    """Whether 2 sqrt(v) e^{-v} I0(v) stays below the constant; its peak is at v = 0.78998."""
-    v = np.concatenate([np.geomspace(1e-9, 1e9, 4000), np.linspace(0.7, 0.9, 2001)])
-    return bool((np.sqrt(v) * bessel_spread(1, v)).max() < BESSEL_CONSTANT)
 
 
 def binomial_spread(k: int, p: Any) -> Any:

@@ -26,6 +26,14 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "--quick", action="store_true", help="the same verdicts from a smaller search"
     )
+    parser.add_argument(
+        "--certify",
+        metavar="FILE",
+        type=Path,
+        nargs="?",
+        const=Path(os.devnull),
+        help="make and verify the certificates behind the proofs instead; FILE keeps them",
+    )
     parser.set_defaults(run=run_command)
 
 
@@ -37,12 +45,13 @@ def run_command(arguments: argparse.Namespace) -> int:
 
     from labelaudit import ledger
 
+    if arguments.certify is not None:
+        return _certify(arguments.certify)
     try:
         selected = ledger.select(arguments.only)
     except ValueError as unknown:
         raise CommandError(str(unknown)) from unknown
-    if arguments.json is not None and not _writable(arguments.json):
-        raise CommandError(f"cannot write {arguments.json}: name a file in a folder that exists")
+    _must_be_writable(arguments.json)
     entries = []
     for row in selected:
         entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))
@@ -53,6 +62,26 @@ def run_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _writable(path: Path) -> bool:
+def _certify(path: Path) -> int:
+    """Make each certificate, verify it with code that shares nothing with its making, keep all."""
+    from labelaudit.ledger import certify, verify
+
+    if find_spec("flint") is None:
+        raise CommandError("certificates need python-flint: pip install 'labelaudit[certify]'")
+    _must_be_writable(path)
+    certificates, complete = [], True
+    for claim in certify.claims():
+        certificates.append(certify.certificate(claim))
+        counts = verify.verify(certificates[-1])
+        complete &= set(counts) == {"verified"}
+        parts = ", ".join(f"{number} {name}" for name, number in counts.items())
+        print(f"{claim['name']:<19} parts: {parts}", flush=True)
+    path.write_text(json.dumps(certificates, indent=1) + "\n", encoding="utf-8")
+    return 0 if complete else 1
+
+
+def _must_be_writable(path: Path | None) -> None:
     """Asked before the checks run, so that a wrong name does not waste them."""
-    return not path.is_dir() and os.access(path if path.exists() else path.parent, os.W_OK)
+    folder = path if path is None or path.exists() else path.parent
+    if path is not None and (path.is_dir() or not os.access(folder or path, os.W_OK)):
+        raise CommandError(f"cannot write {path}: name a file in a folder that exists")

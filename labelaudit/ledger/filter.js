@@ -8,13 +8,13 @@
   const shown = page.querySelector(".ledger-shown");
   const letters = new Map(Object.entries(LETTERS));
   const lettered = word => word.replace(/[a-z]+/g, name => letters.get(name) ?? name);
-  let wanted = "";
+  const wanted = { verdict: "", grade: "" };
   const filter = () => {
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     for (const row of entries) {
       const text = row.textContent.toLowerCase();
-      const right = !wanted || row.dataset.verdict === wanted;
+      const right = Object.entries(wanted).every(([field, name]) => !name || row.dataset[field] === name);
       row.hidden = !right || !words.every(
         word => text.includes(word) || text.includes(lettered(word)));
       count += !row.hidden;
@@ -24,8 +24,10 @@
     shown.textContent = `${count} of ${entries.length} statements shown.`;
   };
   for (const button of buttons) button.addEventListener("click", () => {
-    wanted = button.dataset.verdict;
-    for (const other of buttons) other.setAttribute("aria-pressed", other === button);
+    const field = "verdict" in button.dataset ? "verdict" : "grade";
+    wanted[field] = button.dataset[field];
+    for (const other of buttons)
+      if (field in other.dataset) other.setAttribute("aria-pressed", other === button);
     filter();
   });
   box.addEventListener("input", filter);

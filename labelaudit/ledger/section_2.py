@@ -74,8 +74,8 @@ def released_proportion(search: Search, extra: int = 0) -> Result:
     return True, {"size": size}
 
 
-@check("S2-consist", {"contains_eta": False})
-def proportion_matching_consistent(search: Search, contains_eta: bool = True) -> Result:
+@check("S2-consist", {"bias": Fraction(1, 1000)})
+def proportion_matching_consistent(search: Search, bias: Fraction = Fraction(0)) -> Result:
     """Section 2, with the conditions the appendix names: a proper loss and eta in the class."""
     low, high, scale = sympy.symbols("low high scale", positive=True)
     eta = (sympy.Rational(1, 5), sympy.Rational(3, 4))
@@ -98,8 +98,7 @@ def proportion_matching_consistent(search: Search, contains_eta: bool = True) ->
     confirm(off[0] != off[1], "a class without eta moves the minimiser")
     pairs = exact.binomial(2, Fraction(2, 5))
     confirm(pairs[0] < HALF and pairs[2] < HALF, "the median of alpha is 1/2 at eta = 2/5, k = 2")
-    at_eta = {low: eta[0], high: eta[1]}
-    truth = contains_eta
+    at_eta, truth = {low: eta[0] + sympy.Rational(bias), high: eta[1]}, True
     for k, logarithmic in product(sizes, (False, True)):
         objective = risk((low, high), k, logarithmic)
         slope = [sympy.diff(objective, v).subs(at_eta) for v in (low, high)]

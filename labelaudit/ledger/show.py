@@ -1,7 +1,8 @@
 """The ledger on a page: badges, the tables under a chapter's statements, errata, the whole ledger.
 
-The pages' style sheet is `book/_static/labelaudit.css`. Every row is in the text, so a page can be
-read and printed without scripts. A little JavaScript adds a filter by verdict and by words.
+The pages' style sheet is `book/_static/labelaudit.css`. The colour shows the verdict, a mark with a
+second word the grade. Every row is in the text, so a page can be read and printed without
+scripts. A little JavaScript adds a filter by verdict, by grade and by words.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from importlib.resources import files
 from typing import get_args
 
 from labelaudit import ledger
-from labelaudit.ledger import Entry, Row, Verdict
+from labelaudit.ledger import Entry, Grade, Row, Verdict
 from labelaudit.ledger.typeset import LETTERS, typeset
 
 PARTS = {
@@ -70,6 +71,11 @@ def badge(verdict: str) -> str:
     return f'<span class="verdict verdict-{verdict}">{verdict}</span>'
 
 
+def mark(grade: str) -> str:
+    """A grade as the word and the mark the book uses everywhere."""
+    return f'<span class="grade grade-{grade}">{grade}</span>'
+
+
 def anchor(id: str) -> str:
     """A statement's id as it can stand in an address.
 
@@ -112,9 +118,10 @@ def misprints(entries: Sequence[Entry]) -> str:
 def summary(groups: Mapping[str, Sequence[str]], entries: Sequence[Entry]) -> str:
     """A line for each group of statements, such as the parts of a theorem, with their verdicts."""
     verdict_of = {item["id"]: item["verdict"] for item in entries}
+    grade_of = {item["id"]: item["grade"] for item in entries}
     lines = "".join(
         f'<tr><th class="ledger-id" scope="row">{escape(name)}</th><td>'
-        + ", ".join(f"{escape(id)} {badge(verdict_of[id])}" for id in ids)
+        + ", ".join(f"{escape(id)} {badge(verdict_of[id])} {mark(grade_of[id])}" for id in ids)
         + "</td></tr>"
         for name, ids in groups.items()
     )
@@ -141,7 +148,8 @@ def _verdict_row(item: Entry) -> str:
     notes.append(f"<em>Searched:</em> {typeset(item['searched'])}.")
     if item["corrected"]:
         notes.append(f"<em>Corrected:</em> {typeset(item['corrected'])}")
-    return _short_row(f"<b>{escape(item['id'])}</b>{badge(item['verdict'])}", *notes)
+    head = f"<b>{escape(item['id'])}</b>{badge(item['verdict'])} {mark(item['grade'])}"
+    return _short_row(head, *notes)
 
 
 def _erratum_row(item: Entry) -> str:
@@ -162,18 +170,28 @@ def _page(bodies: str, before: str = "", after: str = "") -> str:
 
 
 def _controls(entries: Sequence[Entry]) -> str:
-    counts = Counter(item["verdict"] for item in entries)
+    verdicts = _buttons("verdict", badge, get_args(Verdict), [item["verdict"] for item in entries])
+    grades = _buttons("grade", mark, get_args(Grade), [item["grade"] for item in entries])
+    return (
+        f'<div class="ledger-controls" hidden>{verdicts}{grades}'
+        '<input type="search" aria-label="Words to look for" placeholder="words"></div>'
+        '<p class="ledger-shown" aria-live="polite"></p>'
+    )
+
+
+def _buttons(
+    field: str, shown: Callable[[str], str], names: Sequence[str], values: Sequence[str]
+) -> str:
+    counts = Counter(values)
     buttons = "".join(
-        f'<button type="button" data-verdict="{verdict}" aria-pressed="false">{badge(verdict)} '
-        f"{counts[verdict]}</button>"
-        for verdict in get_args(Verdict)
-        if counts[verdict]
+        f'<button type="button" data-{field}="{name}" aria-pressed="false">{shown(name)} '
+        f"{counts[name]}</button>"
+        for name in names
+        if counts[name]
     )
     return (
-        '<div class="ledger-controls" hidden role="group" aria-label="Filter the statements">'
-        f'<button type="button" data-verdict="" aria-pressed="true">all {len(entries)}</button>'
-        f'{buttons}<input type="search" aria-label="Words to look for" placeholder="words"></div>'
-        '<p class="ledger-shown" aria-live="polite"></p>'
+        f'<div role="group" aria-label="Filter by {field}"><button type="button" data-{field}="" '
+        f'aria-pressed="true">every {field}</button>{buttons}</div>'
     )
 
 
@@ -182,20 +200,38 @@ def _ledger_row(row: Row, item: Entry, chapters: Collection[str]) -> str:
     if row.chapter in chapters:
         number = int(row.chapter.split("_")[0])
         links.append(f'<a href="{row.chapter}.html">chapter {number}</a>')
-    if "errata" in chapters and item["verdict"] in ("false", "gap"):
+    if "errata" in chapters and item["verdict"] not in ("holds", "misprint", "unchecked"):
         address = f"errata.html#errata-{anchor(row.id)}"
         links.append(f'<a href="{address}">errata, with a cell to run</a>')
     if "errata" in chapters and item["verdict"] == "misprint":
         links.append('<a href="errata.html#errata-misprints">errata</a>')
     see = f'<p class="ledger-links">See {", ".join(links)}.</p>' if links else ""
-    read = ", read" if row.read else ""
     return (
-        f'<tr id="{anchor(row.id)}" data-verdict="{item["verdict"]}">'
+        f'<tr id="{anchor(row.id)}" data-verdict="{item["verdict"]}" data-grade="{item["grade"]}">'
         f'<th class="ledger-id" scope="row"><b>{escape(row.id)}</b>{badge(item["verdict"])} '
-        f"line {item['line']}{read}</th><td>{_text('', row.statement, 'statement')}"
+        f"{mark(item['grade'])} line {item['line']}</th><td>"
+        f"{_text('', row.statement, 'statement')}"
         f"{_text('', item['evidence'])}{_text('Corrected', item['corrected'])}"
+        f"{_proof(item['proof'], chapters)}"
         f"{_text('Searched', item['searched'], 'searched')}{see}</td></tr>"
     )
+
+
+_CITED = re.compile(r"[Cc]hapter (\d+) \[([\w-]+)\]")
+
+
+def _proof(text: str | None, chapters: Collection[str]) -> str:
+    """A folded proof; its statements of the book are links where the chapter is in the book."""
+    if not text:
+        return ""
+
+    def link(cited: re.Match[str]) -> str:
+        name = next((c for c in chapters if c.startswith(f"{int(cited[1]):02d}_")), None)
+        words = f"{cited[0].split()[0]} {cited[1]}"
+        return f'<a href="{name}.html#{cited[2]}">{words}</a>' if name else words
+
+    body = _CITED.sub(link, typeset(text))
+    return f'<details class="ledger-proof"><summary>Proof</summary><p>{body}</p></details>'
 
 
 def _text(title: str, text: str | None, kind: str = "text") -> str:

@@ -1,0 +1,137 @@
+"""Certificates: those that ship are verified, wrong and undecided ones are said to be so."""
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from labelaudit.cli import main
+from labelaudit.ledger import certify, verify
+
+ROOT = Path(__file__).resolve().parents[1]
+KEPT = ROOT / "results" / "certificates.json"
+CERTIFICATES = {item["name"]: item for item in json.loads(KEPT.read_text(encoding="utf-8"))}
+VERIFIER = ROOT / "labelaudit" / "ledger" / "verify.py"
+
+
+def test_the_verifier_is_short_and_needs_the_standard_library_only():
+    text = VERIFIER.read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 100
+    imported = {line.split()[1].split(".")[0] for line in text.splitlines() if "import " in line}
+    assert imported & set(sys.stdlib_module_names) == imported - {"certificates"}
+
+
+def test_every_claim_is_kept_as_it_stands_in_the_table():
+    claims = {claim["name"]: claim for claim in certify.claims()}
+    kept = {name: {k: v for k, v in c.items() if k != "trees"} for name, c in CERTIFICATES.items()}
+    assert kept == claims
+
+
+@pytest.mark.parametrize("name", CERTIFICATES)
+def test_a_kept_certificate_is_verified(name):
+    assert set(verify.verify(CERTIFICATES[name])) == {"verified"}
+
+
+def test_the_script_verifies_a_file_and_sees_a_wrong_one(tmp_path):
+    claim = CERTIFICATES["root-of-four"]
+    for tree, status, said in ((".", 0, "{'verified': 1}"), ("?", 1, "{'undecided': 1}")):
+        (tmp_path / "kept.json").write_text(json.dumps([{**claim, "trees": [tree]}]))
+        command = [sys.executable, "-I", "-S", VERIFIER, tmp_path / "kept.json"]
+        run = subprocess.run(command, capture_output=True, text=True)
+        assert (run.returncode, run.stdout) == (status, f"root-of-four: {said}\n"), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("root-of-four", "10 * v +", "9 * v +"),
+        ("geometric-noise", "- 2)", "- 3)"),
+        ("bag-root", "1.1255", "1.12"),
+        ("bracket-small", "23", "2300000"),
+        ("concentration", '"2.13"', '"2.12"'),
+        ("tail-rate", '"5.8"', '"5.9"'),
+        ("lemma-a3-small", "pi", "1"),
+    ],
+)
+def test_a_wrong_claim_is_rejected(name, right, wrong):
+    claim = CERTIFICATES[name]
+    texts = [text.replace(right, wrong) for text in claim["positive"]]
+    assert texts != claim["positive"]
+    assert verify.verify({**claim, "positive": texts})["wrong"] > 0
+
+
+def test_the_bound_for_independent_labels_is_tight_for_bags_of_one():
+    claim = {**CERTIFICATES["independent-root"], "whole": {"k": [1, 3]}, "trees": ["."] * 3}
+    less = [
+        text.replace("k * v", "k * 99 * v").replace("-1 *", "-100 *") for text in claim["positive"]
+    ]
+    assert verify.verify({**claim, "positive": less}) == {"wrong": 1, "verified": 2}
+
+
+def test_undecided_and_missing_parts_are_counted():
+    claim = CERTIFICATES["root-of-four"]
+    assert verify.verify({**claim, "trees": ["/.?"]}) == {"verified": 1, "undecided": 1}
+    assert verify.verify({**claim, "trees": ["/."]}) == {"verified": 1, "missing": 1}
+    with pytest.raises(ValueError, match="zip"):
+        verify.verify({**claim, "trees": []})
+    with pytest.raises(NameError):
+        verify.verify({**claim, "positive": ["open('x')"]})
+
+
+def test_bernstein_coefficients_and_the_bessel_function():
+    v = verify.Polynomial((Fraction(0), Fraction(1)))
+    assert list(((1 - v) ** 2 + -1 * v).bernstein()) == [1, Fraction(-1, 2), -1]
+    for value in ("0", "0.79", "4"):
+        close = pytest.approx(special.ive(0, float(value)), rel=1e-14)
+        assert float(verify.bessel(verify.Decimal(value))) == close
+
+
+def test_command_makes_what_is_kept(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("flint")
+    monkeypatch.setattr(verify, "verify", lambda certificate: {"verified": 1})  # done above
+    assert main(["ledger", "--certify", str(tmp_path / "made.json")]) == 0
+    made = json.loads((tmp_path / "made.json").read_text(encoding="utf-8"))
+    assert {item["name"]: item for item in made} == CERTIFICATES
+    shown = capsys.readouterr().out
+    assert shown.count("parts:") == len(made) and "undecided" not in shown
+
+
+def test_command_says_what_it_cannot_decide(monkeypatch, capsys):
+    pytest.importorskip("flint")
+    false = {"name": "false", "interval": ["0", "1"], "whole": {}, "method": "bernstein"}
+    sharp = {**false, "name": "sharp", "interval": ["0", "4"], "method": "ends"}
+    texts = ["v + -2 * v**2"], ['D("0.9376")**2 - 4 * v1 * g(v0)**2']
+    claims = [{**false, "positive": texts[0]}, {**sharp, "positive": texts[1]}]
+    monkeypatch.setattr(certify, "claims", lambda: claims)
+    monkeypatch.setattr(certify, "DEEPEST", 6)
+    assert main(["ledger", "--certify"]) == 1
+    assert capsys.readouterr().out.count("undecided") == 2
+
+
+def test_command_refuses_before_it_starts(monkeypatch, capsys):
+    assert main(["ledger", "--certify", "no/such/folder/x.json"]) == 2
+    assert "no/such/folder" in capsys.readouterr().err
+    monkeypatch.setattr(
+        "labelaudit.ledger.command.find_spec", lambda name: None if name == "flint" else 1
+    )
+    assert main(["ledger", "--certify"]) == 2
+    assert "labelaudit[certify]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.3, 1.0, 2.7, 30.5, 1000.2])
+def test_the_solutions_of_steins_equation_are_as_small_as_the_proofs_say(rate):
+    """LA.12 and LA.13: |g| <= 1/sqrt(rate) and its steps are at most 1/rate, over all sets."""
+    width = int(8 * rate**0.5) + 15  # beyond it the probabilities are rounded to zero
+    j = np.arange(max(0, int(rate) - width), int(rate) + width)
+    pmf, below, above = (
+        f(j, rate) for f in (stats.poisson.pmf, stats.poisson.cdf, stats.poisson.sf)
+    )
+    # g for the set {0..i} has the largest value at i + 1; the step for {j} at j is the largest
+    assert (below * above / (rate * pmf)).max() <= rate**-0.5
+    steps = above[1:] / rate + below[:-1] * pmf[1:] / (rate * pmf[:-1])
+    assert steps.max() <= 1 / rate + 1e-12
