@@ -23,7 +23,7 @@ from labelaudit.datasets.dataset import Dataset
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Mechanism, kind_of
 
-TITLES = {"higgs": "Higgs", "kdd12": "KDD12"}
+TITLES = {"higgs": "Higgs", "kdd12": "KDD12", "diabetes": "Diabetes"}
 TITLES |= {f"{name}-like": f"{title}, simulated" for name, title in TITLES.items()}
 # The most points of a scatter.
 SCATTERED = 600

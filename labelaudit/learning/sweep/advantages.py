@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from labelaudit import priors
+from labelaudit.advantage import worth
 from labelaudit.checks import Floats
 from labelaudit.datasets import Dataset
 from labelaudit.distribution import multiplicative_quantile
@@ -30,7 +31,7 @@ from labelaudit.mechanisms import LabelProportions, Mechanism
 
 LEVEL = 0.98
 # Raise it whenever the same configuration would give another advantage; trainings stay valid.
-REVISION = 3
+REVISION = 4
 
 
 def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
@@ -119,7 +120,8 @@ def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[s
     """The measures of one population. Clean labels are a bag of one without noise.
 
     The additive advantage is averaged over two random partitions into bags; the quantile is that
-    of a third, examples weighted equally and releases by their probability.
+    of a third, examples weighted equally and releases by their probability. On that one too: the
+    largest |I|, and the fraction of the labels' variance that the release explains (`worth`).
     """
     from labelaudit.learning.training import stream
 
@@ -127,12 +129,15 @@ def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[s
     prior = priors.Empirical(eta)
     additive = expected_advantage(prior, chosen, n_bags=2, rng=rng)
     bags = prior.partition(chosen.bag_size, rng)
+    variance = bags * (1 - bags)
     return {
         "additive": additive.value,
         "additive_error": additive.standard_error,
         "sampling_error": additive.sampling_error,
         "multiplicative": multiplicative_quantile(bags, chosen, level),
+        "maximum": multiplicative_quantile(bags, chosen, 1.0),
         "infinite_share": infinite_share(bags, chosen),
+        "worth": float((variance * worth(bags, chosen)).sum() / variance.sum()),
         "bags": len(bags),
         "method": additive.method,
         "eta_mean": prior.mean,

@@ -32,7 +32,7 @@ MECHANISM = ["kind", "bag_size", "epsilon"]
 SETTING = ["dataset", *MECHANISM, "loss"]
 MEASURES = [
     *("estimand", "additive", "additive_error", "sampling_error", "multiplicative"),
-    *("infinite_share", "bags", "eta_auc", "eta_mean"),
+    *("maximum", "infinite_share", "worth", "bags", "eta_auc", "eta_mean"),
     *("additive_as_sampled", "multiplicative_as_sampled", "infinite_share_as_sampled"),
 ]
 # How a training was done, besides its loss and learning rate.

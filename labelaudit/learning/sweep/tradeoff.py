@@ -1,9 +1,10 @@
 """The figure of a sweep: AUC against advantage, also of a sweep that is half done.
 
 What is missing is not drawn: a kind without runs, a setting whose advantage is not known yet, the
-line of clean labels. An infinite advantage is drawn at the right edge with an arrow and the
-fraction of labels that are revealed for certain. Without colour, the curves of one mechanism are
-told apart by the number at their right end and by the size of their markers.
+line of clean labels. The axis is logarithmic, with a bin of its own for an advantage of 0 at the
+left and for an infinite one at the right, there with the fraction of labels revealed for certain.
+Without colour, the curves of one mechanism are told apart by the number at their right end and by
+the size of their markers.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ FAMILIES = {"bag_size": "k = {:.0f}", "epsilon": r"$\varepsilon$ = {:g}"}
 MARKER = 4.5
 # The markers of a family of curves grow from the first size to the last.
 GROWTH = (3.0, 7.5)
+# An advantage below this is drawn as 0: it is rounding, or nothing that a reader could act on.
+SMALLEST = 1e-9
 # The width and height of a note on a figure, in points.
 NOTE = (16.0, 9.5)
 
@@ -46,23 +49,22 @@ class Note(NamedTuple):
 
 
 def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
-    """AUC against both advantages, a column for each data set, from the rows of `select`.
+    """AUC against both advantages, a row for each data set, from the rows of `select`.
 
     A curve for RR, one for LLP, and of the `noisy` kind one for each value of `by`, `"bag_size"` or
     `"epsilon"`.
     """
     if by not in FAMILIES:
         raise ValueError(f"by must be one of {', '.join(FAMILIES)}, not {by!r}")
-    figure, axes = _both_advantages(chosen, 3.3)
+    figure, axes = _both_advantages(chosen, 3.0)
     notes: dict[Axes, list[Note]] = {}
     for axis, rows, measure in axes:
-        finite = rows.loc[np.isfinite(rows[measure]), measure]
-        edge = 2 * finite.max() if (finite > 0).any() else 1.0
+        bins = Bins.of(rows[measure])
         for auc in rows.loc[rows["kind"] == CLEAN, "auc"]:
             axis.axhline(auc, color="black", linestyle=":", linewidth=1.2, label="clean labels")
         for kind in ("RR", "LLP"):
             points = rows[rows["kind"] == kind]
-            drawn = _draw(axis, points, measure, edge, KINDS[kind].colour, kind)
+            drawn = _draw(axis, points, measure, bins, KINDS[kind].colour, kind)
             notes.setdefault(axis, []).extend(drawn)
         groups = list(rows[rows["kind"] == noisy].groupby(by))
         example = KINDS[noisy].make(**dict.fromkeys(KINDS[noisy].parameters, 1))
@@ -70,10 +72,10 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
         growth = np.linspace(*GROWTH, len(groups)) if len(groups) > 1 else [MARKER] * len(groups)
         for (value, points), shade, size in zip(groups, shades, growth, strict=True):
             label = f"{noisy}, {FAMILIES[by].format(value)}"
-            notes[axis] += _draw(axis, points, measure, edge, shade, label, size, f"{value:g}")
+            notes[axis] += _draw(axis, points, measure, bins, shade, label, size, f"{value:g}")
         hollow: Options = {"color": "black", "markerfacecolor": "white", "markersize": MARKER}
         axis.plot([], [], "o", label=f"hollow: fewer than {LEAST_BAGS:,} bags", **hollow)
-        _set_scale(axis, measure)
+        bins.set_scale(axis)
     fullest = max(figure.axes, key=lambda axis: len(axis.get_legend_handles_labels()[1]))
     plots.legend(figure, fullest)
     if chosen["dataset"].str.endswith("-like").any():
@@ -85,19 +87,74 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
     return figure
 
 
+class Bins(NamedTuple):
+    """A logarithmic axis from `low` to `high`, with a bin at either end for 0 and for infinity."""
+
+    low: float
+    high: float
+    zero: bool
+    infinite: bool
+
+    @classmethod
+    def of(cls, values: pd.Series) -> Bins:
+        """The axis that shows all values; the smallest that has no bin is `SMALLEST`."""
+        finite = values[np.isfinite(values) & (values > SMALLEST)]
+        low, high = (finite.min(), finite.max()) if len(finite) else (0.1, 1.0)
+        return cls(
+            low / 1.4, high * 1.4, bool((values <= SMALLEST).any()), bool((values == np.inf).any())
+        )
+
+    @property
+    def width(self) -> float:
+        """Of a bin, as a factor: a ninth of the axis between them."""
+        return float((self.high / self.low) ** (1 / 9))
+
+    def positions(self, values: pd.Series) -> pd.Series:
+        """Where values are drawn: those of a bin in its middle."""
+        middle = self.width**0.5
+        drawn = values.mask(values <= SMALLEST, self.low / middle)
+        return drawn.mask(values == np.inf, self.high * middle)
+
+    def set_scale(self, axes: Axes) -> None:
+        """Set scale, limits and ticks, with a line where a bin begins."""
+        axes.set_xscale("log")
+        low = self.low / (self.width if self.zero else 1)
+        high = self.high * (self.width if self.infinite else 1)
+        axes.set_xlim(low, high)
+        decades = 10.0 ** np.arange(np.ceil(np.log10(self.low)), np.log10(self.high) + 1e-9)
+        if len(decades) < 2:
+            decades = np.array([m * d for d in 10.0 ** np.arange(-9, 4) for m in (1, 2, 5)])
+        inside = [tick for tick in decades if self.low <= tick <= self.high]
+        inside = inside[:: -(-len(inside) // 5)]
+        ticks = {tick: f"{tick:g}" for tick in inside}
+        middle = self.width**0.5
+        for present, edge, position, text in (
+            (self.zero, self.low, self.low / middle, "0"),
+            (self.infinite, self.high, self.high * middle, "∞"),
+        ):
+            if present:
+                axes.axvline(edge, color="grey", linewidth=0.8)
+                ticks[position] = text
+        axes.set_xticks(list(ticks), list(ticks.values()))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def fronts(chosen: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
     """Every setting with a known, finite advantage, the Pareto front as a line, and its table."""
-    figure, axes = _both_advantages(chosen, 3.1)
+    figure, axes = _both_advantages(chosen, 2.8)
     bests = []
     for axis, rows, measure in axes:
         points = rows[np.isfinite(rows[measure])]
+        bins = Bins.of(points[measure])
         for name, settings in points.groupby("kind", sort=False):
             kind = KINDS[str(name)]
             style: Options = {"color": kind.colour, "markersize": 4.5, "label": name}
-            axis.plot(settings[measure], settings["auc"], kind.marker, **style)
+            x = bins.positions(settings[measure])
+            axis.plot(x, settings["auc"], kind.marker, **style)
         best = points[pareto(points[measure], points["auc"])].sort_values(measure)
-        axis.step(best[measure], best["auc"], where="post", color="black", linewidth=1.2, zorder=0)
-        _set_scale(axis, measure)
+        x = bins.positions(best[measure])
+        axis.step(x, best["auc"], where="post", color="black", linewidth=1.2, zorder=0)
+        bins.set_scale(axis)
         bests.append(best.assign(measure=measure))
     plots.legend(figure, figure.axes[0])
     columns = ["measure", *SETTING, *ADVANTAGES, "auc", "error"]
@@ -105,16 +162,16 @@ def fronts(chosen: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
 
 
 def _both_advantages(chosen: pd.DataFrame, height: float) -> tuple[Figure, list[Any]]:
-    """A column for each data set, a row for each measure; (axes, rows, measure) for each."""
+    """A row for each data set, a column for each measure; (axes, rows, measure) for each."""
     names = list(dict.fromkeys(chosen["dataset"]))
-    figure, axes = plots.grid(2, len(names), width=4.4, height=height)
+    figure, axes = plots.grid(len(names), 2, width=4.7, height=height)
     cells = []
-    for column, name in enumerate(names):
-        axes[0, column].set_title(TITLES.get(name, name))
+    for row, name in enumerate(names):
+        axes[row, 0].set_ylabel(f"{TITLES.get(name, name)}: AUC on test")
         rows = chosen[chosen["dataset"] == name]
-        cells += [(axes[row, column], rows, measure) for row, measure in enumerate(ADVANTAGES)]
-    for axis in axes[:, 0]:
-        axis.set_ylabel("AUC on test")
+        cells += [(axes[row, at], rows, measure) for at, measure in enumerate(ADVANTAGES)]
+    for axis, text in zip(axes[-1], ADVANTAGES.values(), strict=True):
+        axis.set_xlabel(text)
     return figure, cells
 
 
@@ -122,22 +179,22 @@ def _draw(
     axes: Axes,
     points: pd.DataFrame,
     measure: str,
-    edge: float,
+    bins: Bins,
     colour: str,
     label: str,
     size: float = MARKER,
     end: str = "",
 ) -> list[Note]:
-    """Draw a curve with error bars, infinite points at the edge, and return the notes beside it.
+    """Draw a curve with error bars, and return the notes beside it.
 
-    Those are an arrow and the fraction at infinity, and `end` where the finite part ends.
+    Those are the fraction revealed for certain at infinity, and `end` where the finite part ends.
     """
     known = points[points[measure].notna()]
     if known.empty:
         return []
     kind = KINDS[known["kind"].iloc[0]]
     infinite = np.isinf(known[measure])
-    known = known.assign(x=known[measure].mask(infinite, edge)).sort_values("x")
+    known = known.assign(x=bins.positions(known[measure])).sort_values("x")
     style: Options = {"color": colour, "marker": kind.marker, "markersize": size, "capsize": 2}
     for part, line in ((~infinite, kind.dashes), (infinite, "none")):
         points = known[part.reindex(known.index)]
@@ -151,7 +208,7 @@ def _draw(
     axes.plot(small["x"], small["auc"], kind.marker, linestyle="none", zorder=5, **hollow)
     revealed = known[infinite.reindex(known.index)]
     notes = [
-        Note(edge, point["auc"], f"{point['infinite_share']:.0%} →", colour)
+        Note(point["x"], point["auc"], f"{point['infinite_share']:.0%}", colour)
         for _, point in revealed.iterrows()
     ]
     for _, last in known.drop(revealed.index).tail(1).iterrows():
@@ -174,15 +231,3 @@ def _write_notes(axes: Axes, notes: list[Note]) -> None:
         style: Options = {"fontsize": 9, "color": note.colour, "zorder": 6, "va": "center"}
         written = axes.annotate(note.text, note[:2], annotation_clip=False, **style, **offset)
         written.set_path_effects([withStroke(linewidth=2, foreground="white")])
-
-
-def _set_scale(axes: Axes, measure: str) -> None:
-    """Logarithms, with room for an additive advantage of exactly 0."""
-    if measure == "multiplicative":
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-    else:
-        axes.set_xscale("symlog", linthresh=1e-4)
-        axes.set_xlim(left=-2e-5)
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel(ADVANTAGES[measure])
