@@ -1,4 +1,4 @@
-"""What is read off a sweep: tables, choices of the learning rate, comparisons, fronts."""
+"""What is read off a sweep: tables, choices of the learning rate, comparisons."""
 
 import math
 from types import SimpleNamespace
@@ -247,26 +247,6 @@ def test_optimism_at_known_values():
     assert comparisons.optimism(8) == pytest.approx(1.4236, abs=1e-4)
 
 
-def test_the_front_against_its_definition():
-    rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 6, 60) / 5, rng.integers(0, 6, 60) / 5
-    beaten = [
-        any(a <= c and b >= d and (a < c or b > d) for a, b in zip(x, y, strict=True))
-        for c, d in zip(x, y, strict=True)
-    ]
-    assert comparisons.pareto(x, y).tolist() == [not one for one in beaten]
-
-
-def test_the_front_with_an_infinite_advantage():
-    assert comparisons.pareto([1.0, math.inf, 2.0], [0.6, 0.9, 0.5]).tolist() == [True, True, False]
-
-
-def test_the_front_without_what_is_not_known():
-    x, y = [math.nan, 1.0, 2.0, 0.5], [0.9, 0.6, 0.7, math.nan]
-    assert comparisons.pareto(x, y).tolist() == [False, True, True, False]
-    assert comparisons.pareto([], []).tolist() == []
-
-
 def curve(points, kind="RR"):
     rows = [
         {
@@ -390,7 +370,7 @@ def test_what_a_target_costs():
     line = curve([(0.1, 0.6), (0.2, 0.65), (0.4, 0.7)])
     line["error"] = 0.01
     found = comparisons.cost(line, "additive", 0.25, clean=0.75)
-    assert (found["additive"], found["loss"]) == (0.2, pytest.approx(0.1))
+    assert (found["additive"], found["cost"]) == (0.2, pytest.approx(0.1))
     assert found["among"] == 2
     assert found["optimism"] == pytest.approx(0.01 * comparisons.optimism(2))
     assert comparisons.cost(line, "additive", 0.05, clean=0.75) is None

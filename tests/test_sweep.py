@@ -116,6 +116,7 @@ def test_scales_are_those_of_the_chapter():
         assert grid.mechanisms["LLP"] == {"bag_size": here["bag_sizes"]}
         assert grid.mechanisms["LLP+Lap"] == grid.mechanisms["LLP+Geom"] == pairs
         assert grid.learning_rates == tuple(here["learning_rates"])
+        assert grid.losses == tuple(here["losses"])
         assert (grid.trials, grid.seed) == (here["trials"], here["seed"])
         assert grid.training == {name: here[name] for name in ("epochs", "batch_size")}
         assert grid.train_rows in (here["train_rows"], None)

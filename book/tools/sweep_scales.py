@@ -25,6 +25,7 @@ def scale_grid(scale: str) -> Grid:
             "LLP+Lap": pairs,
             "LLP+Geom": pairs,
         },
+        losses=tuple(values["losses"]),
         learning_rates=tuple(values["learning_rates"]),
         trials=values["trials"],
         seed=values["seed"],

@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import integrate, optimize, stats
 
 from labelaudit import checks
@@ -282,23 +281,6 @@ def optimism(count: int) -> float:
     return float(integrate.quad(density, -12, 12)[0])
 
 
-def pareto(advantage: Sequence[float], auc: Sequence[float]) -> NDArray[np.bool_]:
-    """Whether a point is on the Pareto front: no other is as good in both and better in one.
-
-    Less advantage and more AUC are better. A point whose advantage or AUC is not known is not on
-    the front, and keeps no other off it.
-
-    >>> pareto([0.1, 0.2, 0.3, 0.3], [0.6, 0.5, 0.7, 0.65]).tolist()
-    [True, False, True, False]
-    """
-    x, y = np.asarray(advantage, dtype=float), np.asarray(auc, dtype=float)
-    # Comparisons with NaN are false, so an unknown point is better than nothing.
-    no_worse = (x[:, None] <= x) & (y[:, None] >= y)
-    better = (x[:, None] < x) | (y[:, None] > y)
-    known = np.isfinite(y) & ~np.isnan(x)
-    return known & ~(no_worse & better).any(axis=0)
-
-
 def against(curve: pd.DataFrame, points: pd.DataFrame, measure: str) -> pd.DataFrame:
     """AUC of each point minus that of a curve at the same advantage, trial by trial in `gaps`.
 
@@ -400,7 +382,7 @@ def cost(frame: pd.DataFrame, measure: str, limit: float, clean: float) -> dict[
     """The best setting whose advantage is at most `limit`, and the AUC it loses to clean labels.
 
     The best of many is optimistic: its AUC is the largest of `among` that are known with an error,
-    so `loss` is on average too small. `optimism` is by how much if all of them were equally good,
+    so `cost` is on average too small. `optimism` is by how much if all of them were equally good,
     which is about the most. An unbiased number needs new trials of the chosen setting.
 
     >>> import pandas as pd
@@ -408,7 +390,7 @@ def cost(frame: pd.DataFrame, measure: str, limit: float, clean: float) -> dict[
     >>> rows += [("fair", "RR", 1, 4.0, "squared", 0.2, 0.75, 0.01)]
     >>> frame = pd.DataFrame(rows, columns=[*SETTING, "additive", "auc", "error"])
     >>> best = cost(frame, "additive", limit=0.25, clean=0.8)
-    >>> best["epsilon"], round(float(best["loss"]), 6), best["among"]
+    >>> best["epsilon"], round(float(best["cost"]), 6), best["among"]
     (4.0, 0.05, 2)
     """
     allowed = frame[(frame[measure] <= limit) & frame["auc"].notna()]
@@ -417,7 +399,7 @@ def cost(frame: pd.DataFrame, measure: str, limit: float, clean: float) -> dict[
     best = allowed.loc[allowed["auc"].idxmax()]
     return {
         **best[[*SETTING, measure, "auc", "error"]].to_dict(),
-        "loss": clean - best["auc"],
+        "cost": clean - best["auc"],
         "among": len(allowed),
         "optimism": optimism(len(allowed)) * best["error"],
     }

@@ -20,7 +20,7 @@ from matplotlib.ticker import NullFormatter
 
 from labelaudit import plots
 from labelaudit.learning.figures import TITLES
-from labelaudit.learning.sweep.comparisons import LEAST_BAGS, SETTING, pareto
+from labelaudit.learning.sweep.comparisons import LEAST_BAGS
 from labelaudit.learning.sweep.grid import CLEAN
 from labelaudit.mechanisms import KINDS
 from labelaudit.plots import Options
@@ -121,12 +121,15 @@ class Bins(NamedTuple):
         low = self.low / (self.width if self.zero else 1)
         high = self.high * (self.width if self.infinite else 1)
         axes.set_xlim(low, high)
-        decades = 10.0 ** np.arange(np.ceil(np.log10(self.low)), np.log10(self.high) + 1e-9)
-        if len(decades) < 2:
-            decades = np.array([m * d for d in 10.0 ** np.arange(-9, 4) for m in (1, 2, 5)])
-        inside = [tick for tick in decades if self.low <= tick <= self.high]
-        inside = inside[:: -(-len(inside) // 5)]
-        ticks = {tick: f"{tick:g}" for tick in inside}
+        # A number beside a bin would touch the bin's own.
+        space = self.width**0.4
+        tens = 10.0 ** np.arange(-9, 4)
+        for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9)):
+            every = np.sort(np.outer(tens, steps).ravel())
+            inside = every[(every >= self.low * space) & (every <= self.high / space)]
+            if len(inside) > 1:
+                break
+        ticks = {tick: f"{tick:g}" for tick in inside[:: max(1, -(-len(inside) // 5))]}
         middle = self.width**0.5
         for present, edge, position, text in (
             (self.zero, self.low, self.low / middle, "0"),
@@ -137,28 +140,6 @@ class Bins(NamedTuple):
                 ticks[position] = text
         axes.set_xticks(list(ticks), list(ticks.values()))
         axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def fronts(chosen: pd.DataFrame) -> tuple[Figure, pd.DataFrame]:
-    """Every setting with a known, finite advantage, the Pareto front as a line, and its table."""
-    figure, axes = _both_advantages(chosen, 2.8)
-    bests = []
-    for axis, rows, measure in axes:
-        points = rows[np.isfinite(rows[measure])]
-        bins = Bins.of(points[measure])
-        for name, settings in points.groupby("kind", sort=False):
-            kind = KINDS[str(name)]
-            style: Options = {"color": kind.colour, "markersize": 4.5, "label": name}
-            x = bins.positions(settings[measure])
-            axis.plot(x, settings["auc"], kind.marker, **style)
-        best = points[pareto(points[measure], points["auc"])].sort_values(measure)
-        x = bins.positions(best[measure])
-        axis.step(x, best["auc"], where="post", color="black", linewidth=1.2, zorder=0)
-        bins.set_scale(axis)
-        bests.append(best.assign(measure=measure))
-    plots.legend(figure, figure.axes[0])
-    columns = ["measure", *SETTING, *ADVANTAGES, "auc", "error"]
-    return figure, pd.concat(bests)[columns]
 
 
 def _both_advantages(chosen: pd.DataFrame, height: float) -> tuple[Figure, list[Any]]:

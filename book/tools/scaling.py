@@ -1,0 +1,89 @@
+"""The scaling study: how the order of mechanisms and the gaps between them move with the rows.
+
+    python -m book.tools.scaling --rows 10000 100000 --store FOLDER --export results/scaling.csv
+
+The data are the simulated stand-ins, whose eta is known and of which there are as many rows as one
+asks for. Each number of rows is a grid of its own, swept like any other: results are kept as they
+come, and the same command goes on where it was stopped. Beyond 100,000 rows only the middle one of
+the learning rates is trained, and with fewer passes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from labelaudit.learning import sweep
+from labelaudit.learning.sweep import advantages, comparisons
+from labelaudit.learning.sweep.grid import Grid
+from labelaudit.learning.sweep.store import Store
+
+MECHANISMS = {
+    "clean": {},
+    "RR": {"epsilon": [1]},
+    "LLP": {"bag_size": [8]},
+    "LLP+Geom": {"bag_size": [8], "epsilon": [1]},
+}
+# The most passes; from a million rows on, which make one pass as long as ten of the smaller sets.
+PASSES = {10_000: 12, 100_000: 12, 1_000_000: 3, 10_000_000: 1}
+RATES = (2.5e-4, 1e-3, 4e-3)
+BATCH_SIZES = {"higgs-like": 512, "kdd12-like": 1024}
+
+
+def study(name: str, rows: int, trials: int, losses: Sequence[str]) -> Grid:
+    """The grid of one data set and number of rows."""
+    passes = next((PASSES[size] for size in sorted(PASSES) if rows <= size), 1)
+    large = rows > 100_000
+    return Grid(
+        MECHANISMS,
+        losses=tuple(losses),
+        learning_rates=RATES[1:2] if large else RATES,
+        trials=trials,
+        train_rows=rows,
+        training={"batch_size": BATCH_SIZES[name], "epochs": passes},
+    )
+
+
+def table(grids: Sequence[tuple[str, Grid]], store: Store) -> pd.DataFrame:
+    """The trainings of all grids that are in the store, with their number of rows."""
+    frames = []
+    for name, grid in grids:
+        data = sweep.load(name, grid)
+        plans = (sweep.plan(grid, data, store), advantages.plan(grid, data, store))
+        frame = comparisons.table(record for plan in plans for record in plan.done.values())
+        frames.append(frame.assign(rows=grid.train_rows))
+    return pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Sweep the sizes in turn and write the table after each."""
+    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--trials", type=int, default=3)
+    parser.add_argument("--losses", nargs="+", default=["cross_entropy", "likelihood"])
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--export", type=Path, required=True)
+    chosen = parser.parse_args(arguments)
+    store = Store(chosen.store)
+    grids = [
+        (name, study(name, rows, chosen.trials, chosen.losses))
+        for rows in sorted(chosen.rows)
+        for name in BATCH_SIZES
+    ]
+    for name, grid in grids:
+        print(f"{name}, {grid.train_rows:,} rows", file=sys.stderr, flush=True)
+        data = sweep.load(name, grid)
+        sweep.complete(grid, data, store, progress=True)
+        advantages.run(advantages.plan(grid, data, store), store)
+        frame = table(grids, store)
+        frame.to_csv(chosen.export, index=False, float_format="%.6g")
+        print(f"{len(frame):,} rows in {chosen.export}", file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
