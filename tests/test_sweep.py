@@ -882,8 +882,7 @@ def test_only_the_rows_of_the_same_runs_are_taken(data, store, tmp_path):
     frame.loc[4, "learning_rate"] *= 1.001
     frame.to_csv(tmp_path / "table.csv", index=False)
     fresh = Store(tmp_path / "fresh")
-    table = imports.read_table(tmp_path / "table.csv")
-    assert imports.adopt(tmp_path / "table.csv", table, GRID, data, fresh) == RUNS - 5
+    assert imports.adopt(tmp_path / "table.csv", GRID, data, fresh) == RUNS - 5
     assert len(sweep.plan(GRID, data, fresh).to_do) == 5
 
 

@@ -189,12 +189,11 @@ def _import(store: Store, arguments: argparse.Namespace) -> int:
 
     if arguments.grid is None or arguments.export is not None or arguments.verify:
         raise CommandError("--import goes with --grid FILE, and neither --export nor --verify")
-    grid, frame = read_grid(arguments.grid), read_table(arguments.table)
-    names = [arguments.dataset] if arguments.dataset else sorted(set(frame["dataset"]))
-    for name in names:
-        count = adopt(arguments.table, frame, grid, sweep.load(name, grid), store)
-        rows = int((frame["dataset"] == name).sum())
-        print(f"{name}: {count:,} of the table's {rows:,} trainings are new to the store")
+    grid = read_grid(arguments.grid)
+    rows = Counter(row["dataset"] for row in read_table(arguments.table).values())
+    for name in [arguments.dataset] if arguments.dataset else sorted(rows):
+        count = adopt(arguments.table, grid, sweep.load(name, grid), store)
+        print(f"{name}: {count:,} of the table's {rows[name]:,} trainings are new to the store")
     return 0
 
 

@@ -7,6 +7,7 @@ is taken from it says so: `made` holds the digest of the table.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,18 @@ import pandas as pd
 from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset
 from labelaudit.files import file_digest
-from labelaudit.learning.sweep.comparisons import RUN, TRAINING, table
+from labelaudit.learning.sweep.comparisons import RUN, TRAINING
 from labelaudit.learning.sweep.grid import Grid
 from labelaudit.learning.sweep.runs import plan
 from labelaudit.learning.sweep.store import Record, Store
 
-# What names a training in a table; its numbers have seven digits there.
 IDENTITY = [*RUN, *TRAINING, "seed", "fingerprint"]
-RESULT = ["auc", "log_loss", "validation_loss", "best_epoch", "epochs_run"]
-RESULT += ["seconds", "cpu_seconds"]
+WHOLE, REAL = ["best_epoch", "epochs_run"], ["auc", "log_loss", "validation_loss", "seconds"]
+RESULT = [*WHOLE, *REAL, "cpu_seconds"]
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """An exported table, .csv or .parquet, each training in it once."""
+def read_table(path: Path) -> dict[str, dict[str, Any]]:
+    """The rows of an exported table, .csv or .parquet, by what names their training."""
     try:
         frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
     except (OSError, ValueError) as error:
@@ -35,60 +35,53 @@ def read_table(path: Path) -> pd.DataFrame:
     missing = [name for name in (*IDENTITY, *RESULT, "diverged") if name not in frame]
     if missing:
         raise CommandError(f"{path} is no table of results: it lacks {', '.join(missing)}")
-    if len(set(_identities(frame))) < len(frame):
+    rows = {_identity(row): row for row in frame.to_dict("records")}
+    if len(rows) < len(frame):
         raise CommandError(f"{path} has a training more than once")
-    return frame
+    return rows
 
 
-def adopt(path: Path, frame: pd.DataFrame, grid: Grid, data: Dataset, store: Store) -> int:
+def adopt(path: Path, grid: Grid, data: Dataset, store: Store) -> int:
     """Store the table's trainings that are runs of the grid on this data; how many are new."""
-    rows = dict(zip(_identities(frame), frame.to_dict("records"), strict=True))
-    source, count = f"{path.name}, sha256 {file_digest(path)[:12]}", 0
+    rows, source = read_table(path), f"{path.name}, sha256 {file_digest(path)[:12]}"
+    count, before = 0, -1
     # What a search plans next depends on the results there are.
-    while to_do := (schedule := plan(grid, data, store)).to_do:
-        wanted = [Record(schedule.runs[name], data.fingerprint, {}) for name in to_do]
-        # A table of one record at a time keeps the order.
-        identities = [_identities(table([record]))[0] for record in wanted]
-        known = [
-            Record(
-                record.configuration, record.data, _result(rows[name]), _made(rows[name], source)
-            )
-            for record, name in zip(wanted, identities, strict=True)
-            if name in rows
-        ]
-        for record in known:
-            store.set_aside(record.key)
-            store.write(record)
-        count += len(known)
-        if not known:
-            break
+    while count > before:
+        schedule, before = plan(grid, data, store), count
+        for name in schedule.to_do:
+            run = schedule.runs[name]
+            described = {"bag_size": 1, "epsilon": math.inf, **run["settings"], **run["mechanism"]}
+            fingerprint = {"fingerprint": data.fingerprint[:12]}
+            if (row := rows.get(_identity({**run, **described, **fingerprint}))) is not None:
+                store.set_aside(name)
+                store.write(Record(run, data.fingerprint, _result(row), _made(row, source)))
+                count += 1
     return count
 
 
-def _identities(frame: pd.DataFrame) -> list[str]:
-    return [" ".join(map(_text, row)) for row in frame[IDENTITY].itertuples(index=False)]
+def _identity(row: Mapping[str, Any]) -> str:
+    """One text for a run and for its row, where a number has seven digits and None is missing.
 
-
-def _text(value: Any) -> str:
-    """One text for a number and for the same number read from a csv; nothing where it is missing.
-
-    >>> _text(3), _text(3.0), _text(None), _text(math.nan), _text("RR")
-    ('3', '3', '', '', 'RR')
+    >>> _identity({"kind": "RR", "epsilon": 1}) == _identity({"kind": "RR", "epsilon": 1.00000001})
+    True
     """
-    if isinstance(value, str):
-        return value
-    return "" if value is None or math.isnan(value) else f"{value:.7g}"
+    values = [row.get(name) for name in IDENTITY]
+    return " ".join(
+        "" if pd.isna(value) else value if isinstance(value, str) else f"{value:.7g}"
+        for value in values
+    )
 
 
-def _result(row: dict[str, Any]) -> dict[str, Any]:
-    whole = {name: int(row[name]) for name in ("best_epoch", "epochs_run")}
+def _result(row: Mapping[str, Any]) -> dict[str, Any]:
     diverged = "the table does not say how" if row["diverged"] else None
-    return {name: row[name] for name in RESULT} | whole | {"diverged": diverged, "curve": []}
+    numbers = {name: row[name] for name in RESULT} | {name: int(row[name]) for name in WHOLE}
+    return {**numbers, "diverged": diverged, "curve": []}
 
 
-def _made(row: dict[str, Any], source: str) -> dict[str, Any]:
-    made = {name: row.get(f"made_{name}") for name in ("with", "on", "at")}
-    texts = {name: text for name, text in made.items() if isinstance(text, str)}
-    versions = dict(text.rsplit(" ", 1) for text in texts.get("with", "").split(", ") if text)
-    known = {"versions": versions, "device": texts.get("on"), "finished": texts.get("at")}
-    return {**{name: value for name, value in known.items() if value}, "table": source}
+def _made(row: Mapping[str, Any], source: str) -> dict[str, Any]:
+    versions = str(row.get("made_with", "")).split(", ")
+    made = {
+        "versions": dict(text.rsplit(" ", 1) for text in versions if " " in text),
+        **{"device": row.get("made_on"), "finished": row.get("made_at"), "table": source},
+    }
+    return {name: value for name, value in made.items() if isinstance(value, dict | str)}
