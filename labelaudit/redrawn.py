@@ -211,7 +211,7 @@ def _open_bags(unknown: NDArray[np.bool_], drawn: list[_Bags]) -> list[NDArray[n
 
     Without noise, bags that have the same unknown members say the same, so the first is enough.
     """
-    parts = [unknown[bags.members].any(axis=1) for bags in drawn]
+    parts = [np.asarray(unknown[bags.members].any(axis=1)) for bags in drawn]
     if not drawn or not _is_exact(drawn[0].mechanism):
         return parts
     rest = [np.where(unknown[bags.members], bags.members, unknown.size) for bags in drawn]

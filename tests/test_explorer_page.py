@@ -182,7 +182,8 @@ def test_everything_is_labelled(open_explorer):
             assert control.evaluate(
                 "(node) => node.ariaLabel || node.labels?.[0]?.textContent || node.textContent"
             ).strip()
-    assert page.locator("#explorer [aria-live=polite]").count() == 3
+    # Notes, summary and the bag of ten; one more in each of the other tabs.
+    assert page.locator("#explorer [aria-live=polite]").count() == 5
 
 
 def test_links_set_the_state_without_leaving(open_explorer):
@@ -313,7 +314,9 @@ def test_labels_fall_week_by_week_unless_the_bags_are_fixed(open_explorer):
     assert boxes.count() == 48 and tile(page, "proven") == "0 of 48"
     for week in range(1, 5):
         page.get_by_role("button", name="One week more").click()
-        page.wait_for_function(f"() => location.search.includes('releases={week}')")
+        page.wait_for_function(
+            f"() => document.querySelector('output[for$=releases]').textContent === '{week}'"
+        )
     assert tile(page, "right") == "48 of 48"
     town = page.evaluate("""() => {
       const population = Explorer.people.population('uniform', 5);
