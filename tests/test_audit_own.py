@@ -1,6 +1,7 @@
 """A mechanism of one's own in the audit of a table."""
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from audit_cases import MAJORITY, exposed, known_estimates, run, some_rows, writ
 import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
-from labelaudit.report import attack
+from labelaudit.report import attack, in_use, words
 from labelaudit.report.page import environment
 
 
@@ -309,3 +310,55 @@ def test_files_of_one_stem_are_modules_of_their_own(tmp_path):
 def test_a_file_that_ends_the_program_does_not(tmp_path):
     with pytest.raises(ValueError, match="cannot be run: SystemExit: 3"):
         report.AuditPlan(mechanisms=[written(tmp_path, "import sys\nsys.exit(3)\n")])
+
+
+# Mechanisms in use
+
+
+def test_published_counts_say_what_they_should():
+    counts = np.arange(13)
+    for mechanism, published in (
+        (la.mechanisms.suppressed(12, 5), np.where(counts < 5, 0, counts)),
+        (la.mechanisms.rounded(12, 5), np.floor(counts / 5 + 0.5)),
+        (in_use.censored_ends(12, 1), np.clip(counts, 1, 11)),
+    ):
+        labels = (np.arange(12) < counts[:, None]).astype(int)
+        released = mechanism.release(labels, np.random.default_rng(0))
+        assert released.tolist() == published.tolist()
+    noisy = la.mechanisms.discrete_gaussian(3, 2.0)
+    # The variance of discrete Gaussian noise is sigma^2 up to e^(-2 pi^2 sigma^2).
+    places = np.arange(noisy.matrix.shape[1])
+    for row in noisy.matrix:
+        assert row @ places**2 - (row @ places) ** 2 == pytest.approx(4.0, abs=1e-9)
+    assert noisy.epsilon == math.inf == la.mechanisms.random_subset(0.2).epsilon
+    assert la.worth([0.3], la.mechanisms.random_subset(0.2))[0] == pytest.approx(0.2)
+
+
+def test_mechanisms_in_use_are_audited_by_name():
+    names = ["suppressed=5", "rounded=5", "censored=1", "gaussian=2", "subset=0.1"]
+    audit = la.audit(
+        some_rows(3000),
+        "bought",
+        prior="eta",
+        bag="day",
+        mechanisms=names,
+        bag_sizes=[12],
+        refits=2,
+    )
+    assert [each.setting.title for each in audit.decisions][:5] == [
+        "suppressed 5 (bags of 12)", "rounded 5 (bags of 12)", "censored 1 (bags of 12)",
+        "gaussian 2 (bags of 12)", "subset 0.1",
+    ]  # fmt: skip
+    assert all(utility.worth is not None for utility in audit.utilities)
+    subset = audit.decisions[4].exposure
+    assert subset.revealed.value == pytest.approx(0.1, abs=0.02)
+    # Counts of 0 and 12 are not published, and without them nothing is proven.
+    assert audit.decisions[2].exposure.revealed.value == 0
+    assert len(audit.own_decisions) == 4
+    assert "Gaussian noise" in words.explained(audit.decisions[3].exposure)
+
+
+@pytest.mark.parametrize("name", ["rounded", "rounded=x", "rounded=0", "rounded=2.5", "subset=2"])
+def test_a_mechanism_in_use_needs_its_number(name):
+    with pytest.raises((ValueError, TypeError), match=r"rounded|multiple|fraction"):
+        report.AuditPlan(mechanisms=[name])

@@ -197,7 +197,7 @@ def test_without_a_safe_setting_nothing_is_called_publishable():
 
 def test_costs_that_are_about_the_same_are_named_together_the_strongest_guarantee_first():
     options = {"bag_sizes": [5], "epsilons": [1.0]}
-    found, decisions = advices(["llp", "rr", "geometric"], [0] * 3, [0.2, 0.19, 0.1], **options)
+    found, decisions = advices(["llp", "rr", "geometric"], [0] * 3, [0.2, 0.17, 0.1], **options)
     text = words.headline(found, decisions, False)
     assert text == "Publish RR (epsilon 1) or LLP (bags of 5), which cost about the same."
 

@@ -8,7 +8,8 @@ L(z | s). Randomized response is a bag of one. Three kinds cover all of them:
 * `NoRelease`, for the paper's uninformed attacker;
 * `CountChannel`, any finite channel as a matrix.
 
-`base` defines what a mechanism is, `paper` the paper's mechanisms, `kinds` their names and colours.
+`base` defines what a mechanism is, `paper` the paper's mechanisms, `practice` others that are in
+use, `kinds` their names and colours.
 """
 
 from labelaudit.mechanisms.base import CountChannel, Mechanism
@@ -20,6 +21,12 @@ from labelaudit.mechanisms.paper import (
     NoisyCount,
     NoRelease,
     RandomizedResponse,
+)
+from labelaudit.mechanisms.practice import (
+    discrete_gaussian,
+    random_subset,
+    rounded,
+    suppressed,
 )
 
 __all__ = [
@@ -33,5 +40,9 @@ __all__ = [
     "NoRelease",
     "NoisyCount",
     "RandomizedResponse",
+    "discrete_gaussian",
     "kind_of",
+    "random_subset",
+    "rounded",
+    "suppressed",
 ]

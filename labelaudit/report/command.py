@@ -60,8 +60,9 @@ def add_parser(subparsers: Any) -> None:
     # Defaults are those of `AuditPlan`.
     option(
         "--mechanisms", nargs="+", metavar="NAME",
-        help="of rr, llp, geometric, laplace (default: these four); FILE.py[:CLASS] or CHANNEL.csv"
-        " for your own",
+        help="of rr, llp, geometric, laplace (default: these four); counts suppressed=5 (below 5),"
+        " rounded=5, censored=1 (never 0 or k), gaussian=2 (noise), subset=0.1 (of the labels);"
+        " FILE.py[:CLASS] or CHANNEL.csv for your own",
     )  # fmt: skip
     whole_numbers = partial(option, nargs="+", type=int)
     whole_numbers("--bag-sizes", metavar="K", help="default: 2 8 32, smaller for a small table")

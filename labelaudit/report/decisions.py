@@ -15,7 +15,7 @@ from labelaudit.report.utility import Utility
 
 MEETS, MISSES, UNCLEAR = "meets", "misses", "cannot tell"
 # Labels whose worth differs by less than this fraction count as worth the same.
-MATERIAL = 0.1
+MATERIAL = 0.2
 # A setting that proves more than this fraction of the labels is never recommended without a word.
 MOST_PROVEN = 0.001
 

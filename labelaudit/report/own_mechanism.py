@@ -22,6 +22,7 @@ from scipy.spatial import KDTree
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import KINDS, CountChannel, Kind, Mechanism, NoisyCount
+from labelaudit.report.in_use import IN_USE, kind_in_use
 
 # The kinds that an audit makes from a bag size and an epsilon, by their names in a plan.
 PARAMETERS = ("bag_size", "epsilon")
@@ -49,18 +50,23 @@ class OwnMechanismError(ValueError):
 
 
 def kind_named(name: str) -> Kind:
-    """One of the paper's four kinds, or the mechanism in a file.
+    """One of the paper's four kinds, one in use such as rounded=5, or the mechanism in a file.
 
     A file is `mine.py`, `mine.py:Name` or `channel.csv`. A channel has one row for each count 0..k
     and one column for each release, without a header.
     """
     if name in OPTIONS:
         return OPTIONS[name]
+    if name.partition("=")[0] in IN_USE:
+        return kind_in_use(name)
     file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
     path = Path(file)
     if path.suffix not in (".py", ".csv"):
         known = ", ".join(OPTIONS)
-        raise ValueError(f"a mechanism is one of {known}, a .py or a .csv file, not {name!r}")
+        more = ", ".join(f"{option}=NUMBER" for option in IN_USE)
+        raise ValueError(
+            f"a mechanism is one of {known}, {more}, a .py or a .csv file, not {name!r}"
+        )
     if not path.is_file():
         raise ValueError(f"there is no file {path} to read a mechanism from")
     make: Any

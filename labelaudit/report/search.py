@@ -8,7 +8,7 @@ like any other setting, and tried again with more noise while its intervals do n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from labelaudit.distribution import multiplicative_quantile
 from labelaudit.mechanisms import Kind, Mechanism
 from labelaudit.partitions import partition
 from labelaudit.report.attack import Exposure, expose
-from labelaudit.report.decisions import Decision
+from labelaudit.report.decisions import MATERIAL, Decision
 from labelaudit.report.eta import EtaEstimates, Progress
 from labelaudit.report.own_mechanism import check_own, construct, has_channel
 from labelaudit.report.plan import LEAST_BAGS, AuditPlan, Setting, Target
@@ -31,7 +31,7 @@ from labelaudit.report.utility import worth_of
 RECORDS = 10_000
 LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0
 # Steps of a bisection, and attempts with more noise where the intervals do not settle the target.
-STEPS, ATTEMPTS = 14, 3
+STEPS, ATTEMPTS = 14, 5
 # The first attempt leaves this part of the target to the error of the attack.
 MARGIN = 0.05
 
@@ -41,21 +41,34 @@ def searched(
     estimates: EtaEstimates,
     plan: AuditPlan,
     target: Target,
+    decisions: Sequence[Decision],
     decided: Callable[[Exposure], Decision],
     progress: Progress,
 ) -> Iterator[Decision]:
-    """One more setting of each kind that has an epsilon or a bag size: the best that was found."""
+    """One more setting of each kind that has an epsilon or a bag size: the best that was found.
+
+    Nothing is added where a listed setting of the kind is worth about as much: round numbers are
+    easier to agree on, and do not depend on the seed.
+    """
     known, eta = set(plan.settings), estimates.etas[0]
+
+    def worth_by_eta(setting: Setting) -> float:
+        return worth_of(eta, setting.mechanism) or 0.0
+
     for kind in dict.fromkeys(setting.kind for setting in plan.settings):
         if "epsilon" not in kind.parameters and (target.kind == "epsilon" or not kind.parameters):
             continue
+        met = [each for each in decisions if each.setting.kind == kind and each.meets]
+        listed = max((worth_by_eta(each.setting) for each in met if not each.proves), default=0.0)
         aim = target.value * (1 - MARGIN) if target.kind == "additive" else target.value
         for _ in range(ATTEMPTS):
             candidates = list(candidates_of(kind, eta, plan, replace(target, value=aim)))
             candidates = [setting for setting in candidates if setting not in known]
             if not candidates:
                 break
-            best = max(candidates, key=lambda each: worth_of(eta, each.mechanism) or 0.0)
+            best = max(candidates, key=worth_by_eta)
+            if (1 - MATERIAL / 2) * worth_by_eta(best) <= listed:
+                break
             known.add(best)
             exposed = expose(table.labels, estimates, plan, progress, table.persons, [best])
             decision = decided(exposed[0])
@@ -87,8 +100,12 @@ def candidates_of(kind: Kind, eta: Floats, plan: AuditPlan, target: Target) -> I
         return
     sizes = plan.bag_sizes if "bag_size" in kind.parameters else (None,)
     for bag_size in sizes:
-        fixed = {} if bag_size is None else {"bag_size": bag_size}
-        epsilon = _largest(lambda e, f=fixed: _keeps(kind, f | {"epsilon": e}, eta, target))
+        fixed: dict[str, Any] = {} if bag_size is None else {"bag_size": bag_size}
+
+        def keeps(epsilon: float, fixed: dict[str, Any] = fixed) -> bool:
+            return _keeps(kind, fixed | {"epsilon": epsilon}, eta, target)
+
+        epsilon = _largest(keeps)
         if epsilon is not None:
             yield setting_of(kind, fixed | {"epsilon": epsilon})
 

@@ -157,7 +157,7 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
     exposures = expose(table.labels, estimates, plan, progress, table.persons)
     decisions = tuple(map(decided, exposures))
     if plan.search:
-        decisions += tuple(searched(table, estimates, plan, target, decided, progress))
+        decisions += tuple(searched(table, estimates, plan, target, decisions, decided, progress))
     settings = [decision.setting for decision in decisions]
     own_decisions = tuple(decided(comparison.own) for comparison in own_bags)
     model = "none" if plan.utility == "network" else plan.utility

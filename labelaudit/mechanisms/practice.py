@@ -1,0 +1,68 @@
+"""Counts and labels as they are published in practice, each as a `CountChannel`.
+
+None of them is label-DP: each epsilon is infinite, except where nothing is told apart.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from labelaudit import checks
+from labelaudit.mechanisms.base import CountChannel
+
+# Discrete Gaussian noise beyond this many standard deviations has a probability below 1e-70.
+REACH = 18
+
+
+def suppressed(bag_size: int, threshold: int) -> CountChannel:
+    """The count if it is at least `threshold`, else one symbol for all smaller counts, 0 too.
+
+    >>> suppressed(4, 2).matrix.argmax(axis=1).tolist()
+    [0, 0, 2, 3, 4]
+    """
+    least = checks.whole_number(threshold, "threshold")
+    counts = np.arange(checks.whole_number(bag_size, "bag_size") + 1)
+    return CountChannel(np.eye(counts.size)[np.where(counts < least, 0, counts)])
+
+
+def rounded(bag_size: int, multiple: int) -> CountChannel:
+    """The count rounded to the nearest multiple, halves upwards.
+
+    >>> rounded(7, 5).matrix.argmax(axis=1).tolist()  # 0 to 2 as 0, 3 to 7 as 5
+    [0, 0, 0, 1, 1, 1, 1, 1]
+    """
+    step = checks.whole_number(multiple, "multiple")
+    counts = np.arange(checks.whole_number(bag_size, "bag_size") + 1)
+    nearest = (2 * counts + step) // (2 * step)
+    return CountChannel(np.eye(nearest[-1] + 1)[nearest])
+
+
+def discrete_gaussian(bag_size: int, sigma: float) -> CountChannel:
+    """The count plus noise x with probability proportional to exp(-x^2 / (2 sigma^2)).
+
+    Column z is the release z - r, where r is the farthest that noise reaches here.
+
+    >>> matrix = discrete_gaussian(1, 1.0).matrix
+    >>> float(matrix[0].max()).__round__(4)  # 1 / (1 + 2 (e^-0.5 + e^-2 + e^-4.5 + ...))
+    0.3989
+    """
+    k = checks.whole_number(bag_size, "bag_size")
+    scale = checks.real_number(sigma, "sigma", 1e-3, 1e4)
+    reach = max(1, math.ceil(REACH * scale))
+    noise = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * scale**2))
+    matrix = np.zeros((k + 1, k + 1 + 2 * reach))
+    for count in range(k + 1):
+        matrix[count, count : count + noise.size] = noise / noise.sum()
+    return CountChannel(matrix)
+
+
+def random_subset(fraction: float) -> CountChannel:
+    """A label in clear with probability `fraction`, else nothing; a bag of one.
+
+    >>> random_subset(0.25).matrix.tolist()
+    [[0.25, 0.0, 0.75], [0.0, 0.25, 0.75]]
+    """
+    shown = checks.real_number(fraction, "fraction", 0, 1)
+    return CountChannel([[shown, 0.0, 1 - shown], [0.0, shown, 1 - shown]])
