@@ -28,7 +28,7 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow book chapter lint format bench figure headlines data-higgs data-kdd12 data-diabetes serve clean distclean lock check-lock
+.PHONY: help test test-slow book chapter lint format bench figure headlines data-higgs data-kdd12 data-diabetes results serve clean distclean lock check-lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ data-kdd12: $(STAMP)  ## prepare KDD12 from SOURCE=FILE; without SOURCE, fetch i
 
 data-diabetes: $(STAMP)  ## prepare the diabetes survey from SOURCE=FILE; without SOURCE, fetch it first
 	@$(call prepare,diabetes)
+
+results: $(STAMP)  ## make the tables of eta and of training in results/ again, from the prepared sets
+	$(BIN)/python data_scripts/results.py eta
+	$(BIN)/python data_scripts/results.py chapters
 
 serve: $(STAMP)  ## open the book in the browser and run chapters from their pages (PORT=8000)
 	$(BIN)/labelaudit serve $(if $(PORT),--port $(PORT))

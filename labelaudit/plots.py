@@ -171,6 +171,37 @@ def scatter(axes: Axes, eta: ArrayLike, posterior: ArrayLike, colour: str, **opt
     axes.scatter(*points, color=colour, rasterized=dense, **(style | options))
 
 
+def shifts(axes: Axes, eta: ArrayLike, shift: ArrayLike, mechanism: Mechanism, top: float) -> None:
+    """|I| against the log-odds of the prior; what exceeds `top` is drawn on a line above it."""
+    kind, sizes = kind_of(mechanism), np.abs(shift)
+    heights = np.where(sizes > top, 1.08 * top, sizes)
+    options: Options = {"marker": kind.marker, "s": 9, "label": kind.name}
+    scatter(axes, logit(np.asarray(eta, dtype=np.float64)), heights, kind.colour, **options)
+    axes.set(xlabel="log-odds of the prior", ylim=(-0.04 * top, 1.14 * top))
+    if np.isinf(mechanism.epsilon):
+        axes.annotate(
+            f"{np.mean(sizes > top):.1%} above",
+            (1, 0.85),
+            xycoords="axes fraction",
+            ha="right",
+            color=kind.colour,
+            fontweight="bold",
+            fontsize=FONT_SIZE - 1,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+        )
+
+
+def fraction_above(
+    axes: Axes, values: ArrayLike, fraction: ArrayLike, mechanism: Mechanism
+) -> None:
+    """The fraction of people whose advantage exceeds each value, on logarithmic axes."""
+    x, y = np.asarray(values), np.asarray(fraction)
+    drawn = (x > 0) & (y > 1e-12)
+    curve(axes, x[drawn], y[drawn], mechanism)
+    axes.set(xscale="log", yscale="log", xlim=(1e-6, 0.6), ylim=(1e-4, 1.4))
+    axes.set(xlabel="additive advantage", xticks=[1e-6, 1e-4, 1e-2])
+
+
 def exact_cdf(axes: Axes, t: ArrayLike, probability: ArrayLike, mechanism: Mechanism) -> None:
     """A distribution function known exactly, as a line."""
     curve(axes, t, probability, mechanism, drawstyle="steps-post")

@@ -11,11 +11,15 @@ from scipy import integrate, stats
 from smoke import CHECKOUT, executed, glued, prose, table
 
 import labelaudit as la
+from labelaudit.learning.real import published_eta
+
+TITLES = {"beta-2-30": "Beta(2, 30)", "kdd12": "KDD12", "higgs": "Higgs", "diabetes": "Diabetes"}
 
 
-def laws_of(execution):
-    """The laws a run was made with, each once."""
-    return list(dict.fromkeys(execution.facts["parameters"]["priors"]))
+def priors_of(execution):
+    """The priors a run was made with, each once, as the page names them."""
+    names = dict.fromkeys(execution.facts["parameters"]["priors"])
+    return [TITLES.get(name, name) for name in names]
 
 
 def test_the_bag_by_hand():
@@ -88,11 +92,31 @@ def test_clouds_lie_where_the_paper_says(overrides):
     assert numbers["scatter-geom-ratio"] <= 1 + 1e-12
     assert numbers["scatter-geom-edge"] == 0
     edges = table(execution, "edges.csv")
-    means = {"beta-2-30": 1 / 16, "uniform": 1 / 2, "beta-2-5": 2 / 7, "beta-40-40": 1 / 2}
-    p, k = edges["law"].map(means), edges["bag size"]
-    np.testing.assert_allclose(edges["exact chance"], p**k + (1 - p) ** k, rtol=1e-12)
-    distance = (edges["exact chance"] - edges["sampled share"]).abs()
+    means = {"Beta(2, 30)": 1 / 16, "uniform": 1 / 2, "Beta(2, 5)": 2 / 7, "Beta(40, 40)": 1 / 2}
+    p, k = edges["priors"].map(means), edges["bag size"]
+    np.testing.assert_allclose(edges["exact"], p**k + (1 - p) ** k, rtol=1e-12)
+    distance = (edges["exact"] - edges["sampled"]).abs()
     assert (distance <= 4.5 * edges["standard error"] + 1e-12).all()
+
+
+def test_the_real_columns_are_the_estimates_that_ship(tmp_path, monkeypatch):
+    """With nothing prepared; KDD12 corrected for its thinning, and drawn as before it."""
+    monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path))
+    names = ("higgs", "kdd12", "diabetes")
+    execution = executed("07_scatter_plots", priors=names, bag_sizes=(8,))
+    assert glued(execution)["scatter-sources"] == "Higgs, KDD12, Diabetes: real rows"
+    points = table(execution, "points.csv")
+    for name in names:
+        shipped = published_eta(name)
+        eta, kept = shipped.estimates["boosting"], shipped.facts["negatives_kept"]
+        possible = np.sort(eta * kept / (1 - eta + eta * kept))
+        drawn = points.loc[points["priors"] == name, "eta"].to_numpy()
+        nearest = possible[np.searchsorted(possible, drawn * (1 - 1e-3)).clip(max=eta.size - 1)]
+        np.testing.assert_allclose(drawn, nearest, rtol=2e-3)
+    revealed = table(execution, "edges.csv").set_index("priors")["exact"]
+    # The mean of eta is the fraction of ones: 4.4% of the clicks before the sample was thinned.
+    assert revealed["KDD12"] == pytest.approx((1 - 0.044) ** 8, rel=0.02)
+    assert revealed["Diabetes"] == pytest.approx((1 - 0.139) ** 8, rel=0.03)
 
 
 def test_infinite_mass_and_the_three_questions():
@@ -103,18 +127,20 @@ def test_infinite_mass_and_the_three_questions():
     assert 0 < numbers["distribution-example-infinite"] < numbers["distribution-above"] < 1
     assert numbers["distribution-geom-most"] <= 1 + 1e-12
     assert numbers["distribution-any"] == pytest.approx(1 - (1 - 2 / 256) ** 1000)
-    assert numbers["distribution-needed"] == "286 under beta-2-30, 28 under uniform"
+    assert numbers["distribution-needed"] == "286 for Beta(2, 30), 28 for uniform"
+    assert numbers["distribution-any-shown"] == "1 - 0.0004"
 
 
 @pytest.mark.parametrize(
     ("overrides", "unbounded"),
     [
-        ({}, "beta-2-30"),
-        ({"bag_size": 4}, "beta-2-30, uniform"),
-        ({"priors": ("beta-2-30",)}, "beta-2-30"),
-        ({"priors": ("uniform",)}, "none of the laws"),
-        ({"priors": ("beta-2-30", "uniform", "higgs", "kdd12")}, "beta-2-30, kdd12"),
-        ({"priors": ("uniform", "kdd12"), "level": 0.9}, "kdd12"),
+        ({}, "Beta(2, 30)"),
+        ({"bag_size": 4}, "Beta(2, 30), uniform"),
+        ({"priors": ("beta-2-30",)}, "Beta(2, 30)"),
+        ({"priors": ("uniform",)}, "none of the priors"),
+        ({"priors": ("uniform", "higgs", "kdd12", "diabetes")}, "KDD12, Diabetes"),
+        ({"priors": ("uniform", "kdd12"), "level": 0.9}, "KDD12"),
+        ({"priors": ("kdd12",), "bag_size": 1, "epsilon": 20.0, "level": 0.5}, "KDD12"),
     ],
 )
 def test_the_quantiles_read_well_under_any_parameters(overrides, unbounded):
@@ -122,7 +148,7 @@ def test_the_quantiles_read_well_under_any_parameters(overrides, unbounded):
     numbers, read = glued(execution), prose(execution)
     assert not re.search(r"\b(inf|nan)\b", read)
     finite = numbers["distribution-example"] not in unbounded
-    assert finite == (numbers["distribution-unbounded"] != ", ".join(laws_of(execution)))
+    assert finite == (numbers["distribution-unbounded"] != ", ".join(priors_of(execution)))
     assert (numbers["distribution-population"] != "infinite") == finite
     assert ("Yet for" in numbers["distribution-people"]) == finite
     assert f"in the table above, for {unbounded}." in read
@@ -154,11 +180,13 @@ def test_every_part_of_the_three_rows_is_in_a_table():
 
 
 @pytest.mark.parametrize("size", [1, 2, 8])
-def test_chance_of_the_border_is_that_of_the_end_releases(size):
+def test_probability_of_the_border_is_that_of_the_end_releases(size):
     cells = jupytext.read(CHECKOUT.source("07_scatter_plots")).cells
-    (code,) = [cell.source for cell in cells if cell.source.startswith("def chance_of_an_end(")]
+    (code,) = [
+        cell.source for cell in cells if cell.source.startswith("def probability_of_an_end(")
+    ]
     exec(code, scope := {"np": np})
-    chance = scope["chance_of_an_end"](0.3, size, 0.8)
+    chance = scope["probability_of_an_end"](0.3, size, 0.8)
     mechanism = la.GeometricProportions(size, 0.8)
     below = la.multiplicative_cdf(np.full((1, size), 0.3), mechanism, 0.8 * (1 - 1e-9))
     assert chance == pytest.approx(1 - float(below), rel=1e-9)
@@ -172,7 +200,7 @@ def test_chance_of_the_border_is_that_of_the_end_releases(size):
 def test_own_quantiles_against_enumeration(mechanism):
     cells = jupytext.read(CHECKOUT.source("08_advantage_distributions")).cells
     scope = {"np": np, "la": la, "level": 0.9}
-    for name in ("release_chances", "bag_quantiles", "own_quantiles"):
+    for name in ("release_probabilities", "bag_quantiles", "own_quantiles"):
         (code,) = [cell.source for cell in cells if cell.source.startswith(f"def {name}(")]
         exec(code, scope)
     eta = np.random.default_rng(5).beta(2, 5, (6, 3))
@@ -192,7 +220,7 @@ def clipped_geometric(k, epsilon):
 
 
 def own_quantile(bag, i, channel, level):
-    """The quantile of one person's |I|, from the joint law of label and release."""
+    """The quantile of one person's |I|, from the joint distribution of label and release."""
     joint = np.zeros((2, channel.shape[1]))
     for labels in itertools.product([0, 1], repeat=len(bag)):
         joint[labels[i]] += np.prod(np.where(labels, bag, 1 - bag)) * channel[sum(labels)]

@@ -27,6 +27,7 @@ OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 SAMPLES = {
     "higgs": "higgs_uci_real_subset.csv.gz",
     "kdd12": "kdd12_track2_click_prediction_small.parquet",
+    "diabetes": "brfss2015_diabetes_253680.parquet",
 }
 
 

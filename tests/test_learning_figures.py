@@ -176,7 +176,9 @@ def test_an_unknown_family_is_refused():
 def test_roc_curves_have_the_colour_of_their_mechanism():
     labels = np.tile([0, 1], 50)
     scores = {"trees": labels + 0.0, "clean": labels * 0.5, "LLP": np.zeros(100)}
-    figure, table = figures.roc(labels, scores, {"clean": None, **MECHANISMS})
+    table = figures.roc_table(labels, scores)
+    areas = {"trees": 1.0, "clean": 1.0, "LLP": 0.5}
+    figure = figures.roc(table, areas, {"clean": None, **MECHANISMS})
     trees, clean, proportions = figure.axes[0].get_lines()[:3]
     assert trees.get_linestyle() == ":" and clean.get_linestyle() == "-"
     assert proportions.get_color() == plots.kind_of(MECHANISMS["LLP"]).colour
@@ -201,18 +203,24 @@ def test_three_rows_show_the_exact_laws():
     summary = figures.three_summaries(found, 0.9)
     assert summary.loc[("one", "LLP"), "mean additive"] == pytest.approx(exact.mean())
     shown = f"{found['one', 'LLP'].infinite:.2%}\nat infinity"
-    assert shown in [text.get_text() for text in figure.axes[1].texts]
+    top, middle, bottom = figure.axes
+    assert shown in [text.get_text() for text in middle.texts]
+    (curve,) = [line for line in bottom.get_lines() if line.get_label() == "LLP"]
+    value, above = np.array(curve.get_data())[:, 200]
+    assert above == pytest.approx((exact > value).mean())
+    drawn_shifts = [points.get_offsets()[:, 1].max() for points in top.collections]
+    assert drawn_shifts == pytest.approx([1.0, 1.08 * 4.0])
 
 
-def test_the_ratio_is_given_for_raw_scores_only():
+def test_the_ratio_tells_overconfident_scores_from_true_ones():
     rng = np.random.default_rng(1)
     eta = rng.random(2000)
     labels = (rng.random(2000) < eta).astype(int)
     sure = expit(3 * logit(eta))
-    found = tables.grades({"a, raw": sure, "a, calibrated": eta, "true eta": eta}, labels)
-    assert found.loc["a, raw", "ratio"] > 5 and abs(found.loc["true eta", "ratio"]) < 5
-    assert math.isnan(found.loc["a, calibrated", "ratio"])
-    assert found.loc["a, calibrated", "Brier"] < found.loc["a, raw", "Brier"]
+    found = tables.grades({"sure": sure, "true eta": eta}, labels)
+    # Standard normal for the truth: beyond 5 once in a million seeds.
+    assert found.loc["sure", "ratio"] > 5 and abs(found.loc["true eta", "ratio"]) < 5
+    assert found.loc["true eta", "Brier"] < found.loc["sure", "Brier"]
 
 
 def test_warnings_by_mechanism():

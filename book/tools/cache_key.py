@@ -77,12 +77,14 @@ def _package_of(name: str, package: Mapping[str, str]) -> str:
 def data_read(checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any]) -> Data:
     """What the chapter reads: name, fingerprint, and whether it is simulated.
 
-    A declared name is a data set, or a file of the clone where it has a suffix; a parameter of type
-    path is a file of the reader's own.
+    A declared name is a data set, or a file of the clone where it has a suffix. `prepared higgs` is
+    a data set that counts only where it is prepared. A parameter of type path is a file of the
+    reader's own.
     """
     declared = [
         _file(name, checkout.root / name) if Path(name).suffix else _data_set(name)
         for name in chapter.data
+        if not name.startswith("prepared ") or _is_prepared(name.removeprefix("prepared "))
     ]
     own = [
         Path(path)
@@ -100,8 +102,15 @@ def _file(name: str, path: Path) -> dict[str, Any]:
     return {"name": name, "fingerprint": file_digest(path), "simulated": False}
 
 
+def _is_prepared(name: str) -> bool:
+    from labelaudit.datasets.store import read_manifest
+
+    return read_manifest(name) is not None
+
+
 def _data_set(name: str) -> dict[str, Any]:
     from labelaudit import datasets
 
+    name = name.removeprefix("prepared ")
     data = datasets.load_or_standin(name)
     return {"name": name, "fingerprint": data.fingerprint, "simulated": data.simulated}

@@ -143,9 +143,14 @@ class Dataset:
         >>> data.correct_eta([0.0, 0.5, 1.0]).tolist()
         [0.0, 0.2, 1.0]
         """
-        seen = checks.probabilities(eta)
-        kept = self.negatives_kept * seen
-        return kept / (1 - seen + kept)
+        return before_thinning(eta, self.negatives_kept)
+
+
+def before_thinning(eta: ArrayLike, negatives_kept: float) -> Floats:
+    """eta before all but a fraction of the negatives were dropped: `Dataset.correct_eta`."""
+    seen = checks.probabilities(eta)
+    kept = negatives_kept * seen
+    return kept / (1 - seen + kept)
 
 
 def split(

@@ -1,13 +1,12 @@
 """Estimates of eta in which no example's label has a part in its own estimate.
 
 `cross_fit` turns any learner into a calibrated, cross-fitted eta. What an audit computes from it is
-the advantage over an attacker who sees this model's score. `chapter_priors` gives the distributions
-of eta that a chapter's parameter names, simulated or estimated on a data set.
+the advantage over an attacker who sees this model's score. `held_out_eta` does the same for the
+test rows of a data set, whose labels no model sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-from labelaudit.datasets import Dataset, load_or_standin
+from labelaudit.datasets import Dataset
 from labelaudit.learning.calibration import Scaling, temperature_scale
-from labelaudit.learning.learners import Boosting, Fitted, Learner
-from labelaudit.priors import Empirical, Prior, named
+from labelaudit.learning.learners import Fitted, Learner
 
 
 @dataclass(frozen=True)
@@ -111,64 +109,33 @@ def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> 
     return fold
 
 
-def estimated_priors(data: Dataset, learner: Learner, rng: np.random.Generator) -> Empirical:
-    """The distribution of eta in a data set: every training row's cross-fitted estimate.
+@dataclass(frozen=True)
+class HeldOut:
+    """An estimate of eta for each test row, by a model and a scaling that saw no test label.
 
-    Where negatives were thinned, estimates are corrected and rows drawn again by their weight, so
-    that the distribution is that of the data before thinning.
+    `raw` is the model's score before scaling.
+    """
+
+    eta: Floats
+    raw: Floats
+    temperature: float
+
+
+def held_out_eta(data: Dataset, learner: Learner, rng: np.random.Generator) -> HeldOut:
+    """eta of the test rows: trained on four fifths of the training rows, calibrated on the others.
 
     >>> import numpy as np
     >>> from labelaudit.datasets import load
-    >>> fair = load("fair", train_rows=300)
-    >>> priors = estimated_priors(fair, Boosting(iterations=10), np.random.default_rng(0))
-    >>> priors.values.size, bool(abs(priors.mean - fair.train.labels.mean()) < 0.05)
-    (300, True)
+    >>> from labelaudit.learning.learners import Boosting
+    >>> fair = load("fair", train_rows=500)
+    >>> estimate = held_out_eta(fair, Boosting(iterations=10), np.random.default_rng(0))
+    >>> estimate.eta.shape, bool(abs(estimate.eta.mean() - fair.test.labels.mean()) < 0.05)
+    ((2122,), True)
     """
-    part, weights = data.train, data.train.weights
-    eta = data.correct_eta(cross_fit(part.features, part.labels, learner, rng=rng).eta)
-    if weights is not None:
-        eta = rng.choice(eta, eta.size, p=weights / weights.sum())
-    return Empirical(eta)
-
-
-@dataclass(frozen=True)
-class ChapterPriors:
-    """Prior distributions by name, in the order given, and where each of them is from."""
-
-    priors: dict[str, Prior]
-    sources: dict[str, str]
-
-    @property
-    def titles(self) -> dict[str, str]:
-        """The sources in lines short enough for the title of a panel."""
-        return {
-            name: source.replace(", ", "\n").replace("estimated on a ", "")
-            for name, source in self.sources.items()
-        }
-
-    @property
-    def caption(self) -> str:
-        """The sources in one line."""
-        return "; ".join(self.sources.values())
-
-
-def chapter_priors(names: Iterable[str], *, train_rows: int, seed: int) -> ChapterPriors:
-    r"""The distributions that a chapter's parameter names, each of them once.
-
-    A data set's is that of its priors, estimated by boosted trees; `priors.named` has the others,
-    which are simulated.
-
-    >>> chosen = chapter_priors(["uniform", "uniform"], train_rows=0, seed=0)
-    >>> chosen.priors, chosen.titles
-    ({'uniform': Beta(a=1.0, b=1.0)}, {'uniform': 'uniform\nsimulated'})
-    """
-    chosen = ChapterPriors({}, {})
-    for name in dict.fromkeys(names):
-        if name in ("higgs", "kdd12"):
-            data = load_or_standin(name, train_rows=train_rows)
-            prior: Prior = estimated_priors(data, Boosting(), np.random.default_rng(seed))
-            source = "estimated" + " on a simulated stand-in" * data.simulated
-        else:
-            prior, source = named(name), "simulated"
-        chosen.priors[name], chosen.sources[name] = prior, f"{name}, {source}"
-    return chosen
+    labels = np.asarray(data.train.labels, np.int64)
+    scaled = _folds(labels, 5, checks.generator(rng)) == 0
+    features = np.asarray(data.train.features)
+    model = learner.fit(features[~scaled], labels[~scaled], rng)
+    scaling = temperature_scale(model.predict(features[scaled]), labels[scaled])
+    raw = model.predict(data.test.features)
+    return HeldOut(scaling(raw), raw, scaling.temperature)

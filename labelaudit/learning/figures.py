@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
-from sklearn.metrics import roc_auc_score, roc_curve
+from scipy.special import logit
+from sklearn.metrics import roc_curve
 
 from labelaudit import plots
 from labelaudit.advantage import additive_advantage
@@ -29,6 +30,8 @@ TITLES |= {f"{name}-like": f"{title}, simulated" for name, title in TITLES.items
 SCATTERED = 600
 # The fractions at which the distribution of the additive advantage is drawn.
 LEVELS = np.linspace(0, 1, 2001)
+# The values at which the fraction above is drawn.
+ADVANTAGES = np.geomspace(1e-6, 0.5, 400)
 
 
 def stamp(figure: Figure, data: Dataset) -> None:
@@ -38,31 +41,38 @@ def stamp(figure: Figure, data: Dataset) -> None:
         plots.simulated(figure, f"simulated stand-in for {title}")
 
 
+def roc_table(labels: ArrayLike, scores: Mapping[str, ArrayLike]) -> pd.DataFrame:
+    """The true-positive rate of each score, by name, at 201 false-positive rates."""
+    rates = pd.Index(np.linspace(0, 1, 201), name="false-positive rate")
+    drawn = {}
+    for name, score in scores.items():
+        false, true, _ = roc_curve(labels, score)
+        drawn[name] = np.interp(rates, false, true)
+    return pd.DataFrame(drawn, index=rates)
+
+
 def roc(
-    labels: ArrayLike, scores: Mapping[str, ArrayLike], mechanisms: Mapping[str, Mechanism | None]
-) -> tuple[Figure, pd.DataFrame]:
-    """ROC curves of scores by name, with their AUC, and the table of what is drawn.
+    table: pd.DataFrame, areas: Mapping[str, float], mechanisms: Mapping[str, Mechanism | None]
+) -> Figure:
+    """The curves of `roc_table`, with the AUC of each in the legend.
 
     A name among the mechanisms has its mechanism's colour, or solid black where that is None:
     clean labels. Any other name is a reference, thin and dotted.
     """
     figure, axes = plots.grid(1, 1, width=5.4, height=4.6)
-    rates, drawn = np.linspace(0, 1, 201), {}
-    for name, score in scores.items():
+    for name in table:
         style: dict[str, Any] = {"color": "black", "linewidth": 2}
         if name not in mechanisms:
             style |= {"linestyle": ":", "linewidth": 1.2}
         elif (mechanism := mechanisms[name]) is not None:
             kind = kind_of(mechanism)
             style |= {"color": kind.colour, "linestyle": kind.dashes}
-        false, true, _ = roc_curve(labels, score)
-        drawn[name] = np.interp(rates, false, true)
-        label = f"{name}, AUC {roc_auc_score(labels, score):.3f}"
-        axes[0, 0].plot(rates, drawn[name], label=label, **style)
+        label = f"{name}, AUC {areas[name]:.3f}"
+        axes[0, 0].plot(table.index, table[name], label=label, **style)
     plots.square(axes[0, 0])
     axes[0, 0].set(xlabel="false-positive rate", ylabel="true-positive rate")
-    axes[0, 0].legend(loc="lower right", frameon=False, fontsize=9)
-    return figure, pd.DataFrame(drawn, index=pd.Index(rates, name="false-positive rate"))
+    axes[0, 0].legend(loc="lower right", frameon=False, fontsize=10)
+    return figure
 
 
 @dataclass(frozen=True)
@@ -110,34 +120,29 @@ def panels(
     return audited
 
 
-def three_rows(shown: Panels, epsilon: float, *, lowest: float = 0.0) -> Figure:
-    """Posterior against prior, then the distributions of both advantages; a column per estimate.
-
-    `lowest` is where the vertical axis of the last row begins.
-    """
+def three_rows(shown: Panels, epsilon: float) -> Figure:
+    """Shifts in log-odds, then the distributions of both advantages; a column per estimate."""
     names = list(dict.fromkeys(name for name, _ in shown))
-    figure, axes = plots.grid(3, len(names), height=2.8)
+    figure, axes = plots.grid(3, len(names), width=2.65, height=2.5, sharey="row")
     points = _points(epsilon)
     for (name, _), panel in shown.items():
         top, middle, bottom = axes[:, names.index(name)]
         every = slice(None, None, -(-len(panel.bags) // SCATTERED))
-        kind = kind_of(panel.mechanism)
-        after = panel.posterior[every]
-        plots.scatter(top, panel.bags[every, 0], after, kind.colour, marker=kind.marker, s=9)
+        before, after = panel.bags[every, 0], panel.posterior[every]
+        with np.errstate(divide="ignore"):
+            shift = logit(after) - logit(before)
+        plots.shifts(top, before, shift, panel.mechanism, points[-1])
         plots.exact_cdf(middle, points, panel.cdf(points), panel.mechanism)
-        quantiles = np.quantile(panel.additive, LEVELS, method="inverted_cdf")
-        plots.curve(bottom, quantiles, LEVELS, panel.mechanism)
+        above = 1 - np.searchsorted(panel.additive, ADVANTAGES, side="right") / len(panel.additive)
+        plots.fraction_above(bottom, ADVANTAGES, above, panel.mechanism)
         middle.set_xlim(0, points[-1])
         if np.isinf(panel.mechanism.epsilon):
             plots.infinite_fraction(middle, panel.infinite, panel.mechanism)
-    for name, (top, middle, bottom) in zip(names, axes.T, strict=True):
-        plots.square(top)
-        plots.spindle(top, epsilon)
-        top.set(title=name, xlabel="prior")
-        middle.set(ylim=(0, 1.05), xlabel="multiplicative advantage |I|")
-        bottom.set(ylim=(lowest, lowest + 1.05 * (1 - lowest)), xlabel="additive advantage")
-        bottom.locator_params(axis="x", nbins=4)
-    texts = ("posterior", "fraction at most this", "fraction at most this")
+    for name, (top, middle, _) in zip(names, axes.T, strict=True):
+        top.axhline(epsilon, color="black", linewidth=0.8, zorder=0)
+        top.set_title(name)
+        middle.set(ylim=(0, 1.05), xlabel="shift |I|")
+    texts = ("shift |I|", "fraction at most this", "fraction above this")
     for axis, text in zip(axes[:, 0], texts, strict=True):
         axis.set_ylabel(text)
     plots.legend(figure, axes[1, 0])

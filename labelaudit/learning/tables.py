@@ -59,25 +59,37 @@ def auc_table(
 
 
 def grades(estimates: Mapping[str, Floats], labels: ArrayLike) -> pd.DataFrame:
-    """How well each estimate is calibrated on labels it has not seen.
+    """How well each estimate is calibrated on labels it has not seen; `ratio` is Spiegelhalter's.
 
-    `ratio` is Spiegelhalter's. It is left out for estimates whose name ends in "calibrated": where
-    each fold is calibrated on another, the fits nearly force it to 0, and it says nothing.
+    No label may have a part in the calibration: where folds calibrate one another, the fits nearly
+    force the ratio to 0.
     """
     rows = {}
     for name, eta in estimates.items():
         truth = np.asarray(labels)[: len(eta)]
         diagram = calibration.reliability(eta, truth)
-        rotated = name.endswith("calibrated")
         rows[name] = {
             "mean": eta.mean(),
             "AUC": auc(truth, eta),
             "ECE": diagram.error,
             "ECE if calibrated": diagram.noise,
             "Brier": calibration.brier_score(eta, truth),
-            "ratio": np.nan if rotated else calibration.calibration_ratio(eta, truth),
+            "ratio": calibration.calibration_ratio(eta, truth),
         }
     return pd.DataFrame(rows).T
+
+
+def reliability_table(
+    estimates: Mapping[str, Floats], labels: ArrayLike, *, bins: int
+) -> pd.DataFrame:
+    """The points of a reliability diagram: a row for each estimate and group of rows."""
+    points = []
+    for name, eta in estimates.items():
+        diagram = calibration.reliability(eta, labels, bins=bins)
+        groups = zip(diagram.predicted, diagram.observed, diagram.standard_error, strict=True)
+        points += [(name, *group) for group in groups]
+    columns = ["estimate", "score", "fraction of ones", "standard error"]
+    return pd.DataFrame(points, columns=columns)
 
 
 def checked(
