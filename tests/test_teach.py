@@ -280,6 +280,10 @@ def test_a_check_says_which_parameters_it_wants():
     ("label", "right", "wrong", "parameters"),
     [
         ("ex-setting-two", [0.2, 0.8], [0.25, 0.75], {}),
+        ("ex-again-hand", [0, 1, 1, 1, 0, 1], [0, 1, 1, 1, -1, 1], {}),
+        ("ex-again-hand", [0, 1, 1, 1, 0, 1], [1, 0, 1, 1, 1, 1], {}),
+        ("ex-again-limit", [4, 3], [3, 3], {"bag_size": 8}),
+        ("ex-again-limit", [4, 3], [4, 4], {"bag_size": 8}),
         (
             "ex-setting-own",
             [0.9**4 + 0.1**4, 0.231969],
