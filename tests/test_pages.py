@@ -328,6 +328,13 @@ def test_ledger_finds_a_letter_by_its_name(open_page):
     # Names that stay names: a statement's id, a distribution.
     box.fill("S2-alpha")
     assert rows.count() == 1
+    box.fill("")
+    page.locator("button[data-grade=certified]").click()
+    assert rows.count() == page.locator("tr[data-grade=certified]").count() > 0
+    page.locator("button[data-verdict=false]").click()
+    assert rows.count() == 0
+    page.locator("button[data-grade='']").click()
+    assert rows.count() == page.locator("tr[data-verdict=false]").count() > 0
     box.fill("Beta(2, 30)")
     assert rows.count() > 0
     box.fill("no such words anywhere")

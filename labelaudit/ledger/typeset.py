@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 from html import escape
 
-NAMES = "alpha beta gamma Gamma delta epsilon eps eta theta Theta mu pi sigma Sigma Omega"
-LETTERS = dict(zip(NAMES.split(), "αβγΓδεεηθΘμπσΣΩ", strict=True))
+NAMES = (
+    "alpha beta gamma Gamma delta epsilon eps eta theta Theta kappa lambda mu pi sigma Sigma Omega"
+)
+LETTERS = dict(zip(NAMES.split(), "αβγΓδεεηθΘκλμπσΣΩ", strict=True))
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "-+": "∓", "O~": "Õ"}
 
 _LETTER = re.compile(rf"(?:(?<![A-Za-z])|(?<=/d))(?:{'|'.join(LETTERS)})(?![A-Za-z])")
