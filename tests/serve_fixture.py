@@ -154,7 +154,7 @@ class Live:
         kind = {"Content_Type": "multipart/form-data; boundary=edge"}
         return self.ask("/api/upload", body, **(kind | headers))
 
-    def finished(self, job, seconds=20):
+    def finished(self, job, seconds=120):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             state = self.json(f"/api/jobs/{job}")

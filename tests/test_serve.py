@@ -1,6 +1,7 @@
 """The live book's server: who is answered, what is accepted, and what becomes of jobs."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +11,11 @@ from pathlib import Path
 
 import pytest
 from serve_fixture import Live, make_book
+from test_runner import kernels_below
 
+from book.tools.chapters import load_chapters
+from book.tools.page import write_page
+from book.tools.runner import execute
 from book.tools.serve import audits, guard, uploads
 from book.tools.serve.guard import RULES, SANDBOX
 from labelaudit import cli
@@ -444,3 +449,32 @@ def children(process):
     if not path.exists():
         pytest.skip("this system does not list the children of a process")
     return [int(word) for word in path.read_text().split()]
+
+
+@pytest.mark.slow
+def test_the_worker_makes_the_page_that_the_command_makes_and_cancelling_ends_its_kernel(tmp_path):
+    checkout = make_book(tmp_path)
+    coin = load_chapters(checkout.chapters_file)["01_coin"]
+    live = Live(checkout, [sys.executable, "-m", "book.tools.serve.worker", str(checkout.root)])
+    try:
+        first, again = (live.run(bias="0.25") for _ in range(2))
+        assert first["state"] == again["state"] == "done", (first, again)
+        assert (first["cells"], first["heading"]) == (5, "A coin") and "cells" not in again
+        folder = checkout.page(first["run"])
+        page = (folder / "01_coin.html").read_text()
+        shutil.rmtree(folder)
+        execution = execute(checkout, coin, coin.resolve("smoke", {"bias": 0.25}), scale="smoke")
+        assert execution.reason == "", "the run of the worker is the run of the command"
+        assert write_page(checkout, execution).read_text() == page
+        order = {"scale": "smoke", "values": {"sleep": "300"}}
+        job = live.json("/api/run/01_coin", order)["job"]["id"]
+        while live.json(f"/api/jobs/{job}").get("cell", 0) < 2:
+            time.sleep(0.1)
+        live.json(f"/api/jobs/{job}", {})
+        assert live.run(seed="3")["state"] == "done"
+    finally:
+        live.close()
+    deadline = time.monotonic() + 20
+    while kernels_below(checkout) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert kernels_below(checkout) == []

@@ -51,6 +51,20 @@ figure, axes = plt.subplots(); axes.set_title("$x$"); figure.savefig(io.BytesIO(
 plt.close(figure)
 """
 
+# A call for each module of compiled kernels, which loads its machine code from the disk.
+LOAD_KERNELS = {
+    "labelaudit.kernels.attack": "la.posterior(eta, m, m.release((eta > 0.25).astype(int), rng))",
+    "labelaudit.kernels.advantage": "la.additive_advantage(eta, m)",
+    "labelaudit.kernels.distribution": "la.multiplicative_quantile(eta, m, 0.9)",
+}
+EACH_MECHANISM = """
+import numpy as np, labelaudit as la
+rng = np.random.default_rng(0)
+for m in (la.RandomizedResponse(1.0), la.LabelProportions(2), la.GeometricProportions(2, 1.0)):
+    eta = np.array([[0.2, 0.3]])[:, : m.bag_size]
+    {}
+"""
+
 
 class Spare:
     """A kernel that has imported what a chapter imports, before the chapter is run."""
@@ -110,6 +124,7 @@ def imports_of(checkout: Checkout, chapter: Chapter) -> str:
     made = book_facts(checkout, chapter.id) or {}
     used = [name for name in made.get("modules", []) if name.startswith("labelaudit.kernels")]
     lines += [f"import {name}" for name in used]
+    lines += [EACH_MECHANISM.format(call) for name, call in LOAD_KERNELS.items() if name in used]
     if any("matplotlib" in line for line in lines):
         lines.append(DRAW_ONCE)
     parts = [f"try:\n    {_indented(line)}\nexcept Exception:\n    pass" for line in lines]
