@@ -15,13 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelaudit import checks
+from labelaudit.advantage import worth
 from labelaudit.checks import Floats
-from labelaudit.mechanisms import CountChannel
+from labelaudit.mechanisms import CountChannel, LabelProportions, RandomizedResponse
 from labelaudit.poisson_binomial import leave_one_out, pmf
 
 # The most rounds of `best_channel`, and the people whose constraints a round adds for a release.
 ROUNDS = 200
 ADDED = 3
+# The most steps towards a larger worth; the first gains the most.
+TANGENTS = 4
 # Below what `_cut` looks for, so that no constraint is added twice.
 TOLERANCE = {"primal_feasibility_tolerance": 1e-10}
 
@@ -165,14 +168,16 @@ def best_channel(
     bag_size: int,
     epsilon: float | None = None,
     advantage: float | None = None,
-    objective: Literal["error", "exact"] = "error",
+    objective: Literal["error", "exact", "worth"] = "error",
 ) -> DesignedChannel:
     """The best channel from counts 0..k to reported counts 0..k for the given bags.
 
     `epsilon` limits every |I|, `advantage` the mean additive advantage, each against an attacker
     who knows these priors and nothing else. "error" minimises the mean of |reported - true|;
     "exact" maximises the probability that the reported count is the true one, which a constant
-    release may do best where few counts are likely. A linear program:
+    release may do best where few counts are likely; "worth" improves the mean worth step by step,
+    up to a local maximum, and its bound is only what label proportions or randomized response
+    are worth. A linear program:
     constraints are added where they fail, so its value bounds the optimum, and what still fails
     at the end is repaired by a little of a constant release. `gap` tells how much that costs.
 
@@ -184,19 +189,38 @@ def best_channel(
     priors = checks.priors(eta_bags, k)
     if not len(priors):
         raise ValueError("eta_bags must hold at least one bag, not none")
-    if objective not in ("exact", "error"):
-        raise ValueError(f"objective must be 'exact' or 'error', not {objective!r}")
+    if objective not in ("error", "exact", "worth"):
+        raise ValueError(f"objective must be 'error', 'exact' or 'worth', not {objective!r}")
     rate = checks.real_number(np.inf if epsilon is None else epsilon, "epsilon", 0, math.inf)
     budget = checks.real_number(0.5 if advantage is None else advantage, "advantage", 1e-6, 1)
     counts = pmf(priors).mean(axis=0)
     distance = np.abs(np.subtract.outer(np.arange(k + 1), np.arange(k + 1)))
-    cost = counts[:, None] * (distance if objective == "error" else -(distance == 0).astype(float))
+    cost = counts[:, None] * (-np.eye(k + 1) if objective == "exact" else distance)
     program = _Program(priors, rate, budget, cost)
     matrix, bound = program.solve()
-    sign = 1 if objective == "error" else -1
-    return DesignedChannel(
-        matrix, counts @ matrix, sign * float((cost * matrix).sum()), sign * bound
-    )
+    if objective == "worth":
+        return _most_worth(program, priors, matrix, rate)
+    sign = -1 if objective == "exact" else 1
+    value = sign * float((cost * matrix).sum())
+    return DesignedChannel(matrix, counts @ matrix, value, sign * bound)
+
+
+def _most_worth(
+    program: _Program, priors: Floats, matrix: Floats, epsilon: float
+) -> DesignedChannel:
+    """Raise the mean worth from `matrix` on: it is convex, so its tangent is below it."""
+    k = priors.shape[1]
+    value = float(worth(priors, CountChannel(matrix)).mean())
+    for _ in range(TANGENTS):
+        program.cost[: matrix.size] = -program.slope(matrix).ravel()
+        moved, _ = program.solve()
+        reached = float(worth(priors, CountChannel(moved)).mean())
+        if reached <= value * 1.001:
+            break
+        matrix, value = moved, reached
+    alone = worth(priors.reshape(-1), RandomizedResponse(epsilon)).reshape(priors.shape)
+    most = float(np.minimum(alone, worth(priors, LabelProportions(k))).mean())
+    return DesignedChannel(matrix, pmf(priors).mean(axis=0) @ matrix, value, most)
 
 
 class _Program:
@@ -211,6 +235,7 @@ class _Program:
         self.size = cost.shape[0]
         unknown = (priors > 0) & (priors < 1)
         others, own = leave_one_out(priors)[unknown], priors[unknown][:, None]
+        self.own = own
         # A column w of the matrix has P(z | y_i = b) = if_b[i] @ w.
         self.if_one, self.if_zero = (
             np.pad(others, ((0, 0), (1, 0))),
@@ -245,6 +270,15 @@ class _Program:
             if not self._cut(matrix, done.x[size * size :]):
                 break
         return self._repair(matrix), float(done.fun)
+
+    def slope(self, matrix: Floats) -> Floats:
+        """The derivative of the mean worth in each entry of the matrix, but for a factor."""
+        one, zero = self.if_one @ matrix, self.if_zero @ matrix
+        total = self.own * one + (1 - self.own) * zero
+        ratio = np.divide(one - zero, total, out=np.zeros_like(total), where=total > 1e-300)
+        spread = self.own * (1 - self.own)
+        up = self.if_one.T @ (spread * (2 * ratio - self.own * ratio**2))
+        return up - self.if_zero.T @ (spread * (2 * ratio + (1 - self.own) * ratio**2))
 
     def _row(self, release: int, column: Floats, part: float = 0.0) -> Floats:
         row = np.zeros(self.cost.size)

@@ -102,7 +102,7 @@ def test_invalid_arguments_of_a_design_are_named():
     with pytest.raises(ValueError, match="low <= high"):
         design.censored(4, 3, 2)
     with pytest.raises(ValueError, match="objective"):
-        design.best_channel([[0.2, 0.3]], 2, objective="worth")
+        design.best_channel([[0.2, 0.3]], 2, objective="utility")
     with pytest.raises(ValueError, match="shape"):
         design.best_channel([[0.2, 0.3]], 3)
     with pytest.raises(ValueError, match="at least one bag"):
@@ -169,6 +169,18 @@ def test_the_best_channel_of_many_bags_beats_geometric_noise():
     distance = np.abs(np.subtract.outer(np.arange(9), np.arange(9)))
     geometric = counts @ (GeometricProportions(8, 1.0).channel().matrix * distance).sum(axis=1)
     assert channel.value < geometric
+
+
+@pytest.mark.parametrize("budgets", [{"epsilon": 1.0}, {"epsilon": 2.0, "advantage": 0.03}])
+def test_a_channel_made_for_worth_keeps_its_budgets_and_beats_the_one_made_for_the_count(budgets):
+    eta = np.random.default_rng(1).beta(2, 5, (40, 6))
+    channel = design.best_channel(eta, 6, objective="worth", **budgets)
+    assert channel.value == pytest.approx(worth(eta, channel).mean(), abs=1e-12)
+    counted = worth(eta, design.best_channel(eta, 6, **budgets)).mean()
+    assert counted <= channel.value + 1e-12 <= channel.bound + 2e-12
+    assert multiplicative_quantile(eta, channel, 1.0) <= budgets["epsilon"] + 1e-9
+    assert additive_advantage(eta, channel).mean() <= budgets.get("advantage", 1) + 1e-12
+    assert counted < channel.value
 
 
 def test_known_labels_and_missing_budgets_do_no_harm_to_a_design():
