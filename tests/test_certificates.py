@@ -116,6 +116,8 @@ def test_command_says_what_it_cannot_decide(monkeypatch, capsys):
 def test_command_refuses_before_it_starts(monkeypatch, capsys):
     assert main(["ledger", "--certify", "no/such/folder/x.json"]) == 2
     assert "no/such/folder" in capsys.readouterr().err
+    assert main(["ledger", "--certify", "--only", "LA.4"]) == 2
+    assert "leave out --only" in capsys.readouterr().err
     monkeypatch.setattr(
         "labelaudit.ledger.command.find_spec", lambda name: None if name == "flint" else 1
     )

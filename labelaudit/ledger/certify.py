@@ -60,14 +60,11 @@ def _polynomial(texts: Sequence[str], whole: Mapping[str, int], low: Any, high: 
     """No Bernstein coefficient is negative: those of the reversed polynomial, shifted by one."""
     import flint
 
-    v = flint.fmpq_poly([low, high - low])
-    names = {"v": v, "sum": sum, "range": range, "comb": comb, **whole}
-    for text in texts:
-        terms = eval(text, {"__builtins__": {}, **names}).coeffs()
-        shifted = flint.fmpq_poly(terms[::-1])(flint.fmpq_poly([1, 1]))
-        if any(coefficient < 0 for coefficient in shifted.coeffs()):
-            return False
-    return True
+    names = {"__builtins__": {}, "sum": sum, "range": range, "comb": comb, **whole}
+    names["v"] = flint.fmpq_poly([low, high - low])
+    backwards = (flint.fmpq_poly(eval(text, names).coeffs()[::-1]) for text in texts)
+    shifted = (polynomial(flint.fmpq_poly([1, 1])) for polynomial in backwards)
+    return all(coefficient >= 0 for polynomial in shifted for coefficient in polynomial.coeffs())
 
 
 def _balls(texts: Sequence[str], whole: Mapping[str, int], low: Any, high: Any) -> bool:
@@ -81,10 +78,6 @@ def _balls(texts: Sequence[str], whole: Mapping[str, int], low: Any, high: Any) 
         slope = (-ball).exp() * (ball.bessel_i(1) - ball.bessel_i(0))
         return (-centre).exp() * centre.bessel_i(0) + slope * (ball - centre)
 
-    names = {"v": v, "D": flint.arb, "pi": flint.arb.pi(), "g": bessel, **whole}
-    return all(
-        bool(
-            eval(_END.sub("v", text).replace(".ln()", ".log()"), {"__builtins__": {}, **names}) > 0
-        )
-        for text in texts
-    )
+    names = {"__builtins__": {}, "v": v, "D": flint.arb, "pi": flint.arb.pi(), "g": bessel, **whole}
+    readable = (_END.sub("v", text).replace(".ln()", ".log()") for text in texts)
+    return all(bool(eval(text, names) > 0) for text in readable)

@@ -46,6 +46,10 @@ def run_command(arguments: argparse.Namespace) -> int:
     from labelaudit import ledger
 
     if arguments.certify is not None:
+        if arguments.only or arguments.json or arguments.quick:
+            raise CommandError(
+                "--certify makes all certificates: leave out --only, --json, --quick"
+            )
         return _certify(arguments.certify)
     try:
         selected = ledger.select(arguments.only)
