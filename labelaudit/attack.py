@@ -127,7 +127,7 @@ def attack(
     else:
         results = _any_channel(priors, mechanism, values, forms)
     impossible = np.isnan(results[0, :, 0])
-    if impossible.any():
+    if np.count_nonzero(impossible):
         bag = int(np.flatnonzero(impossible)[0])
         ones, zeros = (priors[bag] == 1).sum(), (priors[bag] == 0).sum()
         release = ", ".join(f"{value:g}" for value in np.ravel(values[bag]))

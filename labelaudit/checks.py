@@ -87,7 +87,7 @@ def numbers(values: ArrayLike, name: str) -> Floats:
 
 
 def _require_none(bad: NDArray[np.bool_], array: NDArray[Any], name: str, allowed: str) -> None:
-    if bad.any():
+    if np.count_nonzero(bad):  # quicker than any() for a few values
         index = tuple(int(number) for number in np.argwhere(bad)[0])
         raise ValueError(f"{name} must {allowed}, but {name}{list(index)} is {array[index]}")
 
@@ -153,8 +153,9 @@ def grid_counts(values: ArrayLike, scale: int, top: int, allowed: str) -> NDArra
     """Releases times `scale`, each within 1e-9 of a whole number from 0 to `top`."""
     array = releases(values)
     with np.errstate(over="ignore", invalid="ignore"):
-        counts = np.rint(array * scale)
-        off = (np.abs(array * scale - counts) > 1e-9) | (counts < 0) | (counts > top)
+        scaled = array * scale
+        counts = np.minimum(np.maximum(np.rint(scaled), 0), top)
+        off = np.abs(scaled - counts) > 1e-9
     _require_none(off, array, "releases", allowed)
     return counts.astype(np.int64)
 

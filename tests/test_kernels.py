@@ -12,6 +12,7 @@ from labelaudit import (
     LabelProportions,
     LaplaceProportions,
     additive_advantage,
+    kernels,
     label_advantage,
     multiplicative_cdf,
     poisson_binomial,
@@ -21,9 +22,11 @@ from labelaudit import (
 MECHANISMS = (LabelProportions(40), GeometricProportions(40, 1.0), LaplaceProportions(40, 1.0))
 
 
-def everything():
+def everything(n_bags=600):
+    """Results for a batch that is large enough for threads."""
     rng = np.random.default_rng(0)
-    eta = rng.beta(2, 30, (300, 40))
+    eta = rng.beta(2, 30, (n_bags, 40))
+    assert eta.size >= kernels.SMALL_BATCH
     labels = rng.random(eta.shape) < eta
     results = [poisson_binomial.pmf(eta), poisson_binomial.leave_one_out(eta[:20])]
     for mechanism in MECHANISMS:
@@ -48,14 +51,47 @@ def test_results_do_not_depend_on_the_number_of_threads():
         assert np.array_equal(first, second)
 
 
-def test_results_do_not_depend_on_the_rest_of_the_batch():
-    eta = np.random.default_rng(1).beta(2, 5, (130, 40))
+@pytest.mark.parametrize("n_bags", [130, 600])
+def test_results_do_not_depend_on_the_rest_of_the_batch(n_bags):
+    """Nor on whether the batch is large enough for threads."""
+    eta = np.random.default_rng(1).beta(2, 5, (n_bags, 40))
     for mechanism in MECHANISMS:
         whole = additive_advantage(eta, mechanism)
         assert np.array_equal(whole[[7]], additive_advantage(eta[[7]], mechanism))
-        releases = np.full(130, 0.25)
+        releases = np.full(n_bags, 0.25)
         whole = posterior(eta, mechanism, releases)
         assert np.array_equal(whole[[129]], posterior(eta[[129]], mechanism, releases[:1]))
+
+
+# Prints whether numba has started its threads.
+STARTED = """
+import numpy as np, torch
+torch.set_num_threads(1)
+from types import SimpleNamespace
+from numba.np.ufunc import parallel
+from labelaudit import GeometricProportions, additive_advantage, posterior
+from labelaudit.learning.training import TrainingSettings, train
+mechanism = GeometricProportions(8, 1.0)
+posterior(np.full((32, 8), 0.3), mechanism, np.full(32, 0.5))
+additive_advantage(np.full((32, 8), 0.3), mechanism)
+rng = np.random.default_rng(0)
+for model, features in (
+    ("linear", rng.random((30_000, 2))),
+    ("kdd12", rng.integers(0, 100_000, (1000, 3))),
+):
+    split = SimpleNamespace(features=features, labels=rng.integers(0, 2, len(features)))
+    settings = TrainingSettings(model, loss="likelihood", batch_size=25_000, epochs=1)
+    train(split, mechanism, settings, seed=0)
+print(parallel._is_initialized)
+posterior(np.full((3200, 8), 0.3), mechanism, np.full(3200, 0.5))
+print(parallel._is_initialized)
+"""
+
+
+def test_small_batches_and_a_training_on_one_thread_start_no_threads():
+    command = [sys.executable, "-c", STARTED]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.split() == ["False", "True"]
 
 
 def test_inputs_are_left_alone_and_may_have_any_layout():
@@ -80,6 +116,7 @@ from labelaudit.kernels import advantage, attack, poisson_binomial
 loaded = made = 0
 for module in (advantage, attack, poisson_binomial):
     for kernel in vars(module).values():
+        kernel = getattr(kernel, "alone", kernel)
         if hasattr(kernel, "stats"):
             loaded += sum(kernel.stats.cache_hits.values())
             made += sum(kernel.stats.cache_misses.values())

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from labelaudit.learning.losses import (
+    centred_llp,
     cross_entropy,
     easy_llp,
     matching_cross_entropy,
@@ -154,6 +155,43 @@ def test_easy_llp_with_a_wrong_prior_is_seen():
     assert easy_bias(LabelProportions(2), prior=0.4) > 1e-2
 
 
+def test_centred_llp_is_unbiased_for_the_event_level_loss():
+    """Over all pairs of bags of two examples, each of two kinds and two labels."""
+    logits, eta = np.array([0.7, -1.6]), np.array([0.8, 0.3])
+    expected, total = 0.0, 0.0
+    for members in itertools.product(itertools.product((0, 1), repeat=2), repeat=4):
+        kinds, labels = np.transpose(members)
+        weight = np.prod(np.where(labels == 1, eta[kinds], 1 - eta[kinds]) / 2)
+        proportions = torch.from_numpy(labels.reshape(2, 2).mean(axis=1))
+        total += weight
+        expected += weight * centred_llp(torch.from_numpy(logits[kinds]), proportions, 0.55).item()
+    p = 1 / (1 + np.exp(-logits))
+    event = -(eta * np.log(p) + (1 - eta) * np.log(1 - p)).mean()
+    assert total == pytest.approx(1) and expected == pytest.approx(event, rel=1e-12)
+
+
+def test_centred_llp_has_a_variance_that_does_not_grow_with_the_bag():
+    """Each bag's part of the loss estimate: EasyLLP's variance grows as k, this one's does not."""
+    rng = np.random.default_rng(8)
+    spread = {}
+    for k in (4, 64):
+        logits = torch.from_numpy(rng.normal(2.0, 1.0, (400, 16 * k)))
+        labels = torch.from_numpy(rng.random(logits.shape)) < torch.sigmoid(logits)
+        proportions = labels.double().view(400, 16, k).mean(dim=2)
+        prior = proportions.mean().item()
+        for loss in (easy_llp, centred_llp):
+            values = [loss(*batch, prior) for batch in zip(logits, proportions, strict=True)]
+            spread[loss, k] = torch.stack(values).var().item()
+    # Ratios of sample variances of 400 vary by a tenth: these bounds are five deviations away.
+    assert spread[easy_llp, 64] > 8 * spread[easy_llp, 4]
+    assert spread[centred_llp, 64] < 1.5 * spread[centred_llp, 4]
+
+
+def test_a_single_bag_is_treated_as_by_easy_llp():
+    logits, targets = torch.tensor([0.3, -1.0, 2.0]), torch.tensor([0.4])
+    assert torch.equal(centred_llp(logits, targets, 0.3), easy_llp(logits, targets, 0.3))
+
+
 @pytest.mark.parametrize("bag_size", [1, 2, 5])
 def test_losses_equal_their_slow_twins(bag_size):
     rng = np.random.default_rng(3)
@@ -179,7 +217,8 @@ def test_two_classes_are_the_binary_loss(bag_size):
     close = {"rtol": 1e-12, "atol": 1e-12}
     for loss, factor in ((matching_cross_entropy, 1), (matching_squared, 2)):
         torch.testing.assert_close(loss(pair, both), factor * loss(logits, targets), **close)
-    torch.testing.assert_close(easy_llp(pair, both, prior), easy_llp(logits, targets, 0.3), **close)
+    for loss in (easy_llp, centred_llp):
+        torch.testing.assert_close(loss(pair, both, prior), loss(logits, targets, 0.3), **close)
 
 
 @pytest.mark.parametrize("size", [50.0, 1e4])

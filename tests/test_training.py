@@ -75,7 +75,7 @@ def same(one, two):
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("loss", ["cross_entropy", "squared", "easy_llp"])
+@pytest.mark.parametrize("loss", ["cross_entropy", "squared", "easy_llp", "centred_llp"])
 def test_mechanisms_that_coincide_train_alike(mechanism, equal, loss):
     settings = TrainingSettings("small", loss=loss, batch_size=64, epochs=2)
     one = train(measured(), mechanism, settings, seed=3)
@@ -344,7 +344,7 @@ def test_progress_is_shown_and_says_what_is_dropped(capsys):
         ({"model": "big"}, "model must be one of higgs, kdd12, small, linear, not 'big'"),
         (
             {"loss": "hinge"},
-            "loss must be one of cross_entropy, squared, easy_llp, likel.*, not 'hinge'",
+            "loss must be one of cross_entropy, squared, easy_llp, .*likel.*, not 'hinge'",
         ),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, not 0"),
         ({"epochs": 0}, "epochs must be a whole number"),

@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from numba import config as numba_config
-from numba import get_num_threads, njit, set_num_threads
+from numba import njit
 
 __all__ = ["compiled"]
 
 config: Any = numba_config
-# With fewer priors, starting a second thread costs more than it saves.
+# With fewer priors, a second thread costs more than it saves; on a machine that has other work,
+# threads wait for each other for milliseconds.
 SMALL_BATCH = 20_000
 
 
@@ -46,33 +47,30 @@ def compiled(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Compile a kernel in IEEE arithmetic with fused multiply-add, its sums in `any_order`."""
     fastmath = {"contract", "reassoc"} if any_order else {"contract"}
-    make = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)
 
-    def wrap(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    def make(kernel: Callable[..., Any], parallel: bool) -> Any:
         before = config.CACHE_DIR
-        config.CACHE_DIR = _FOLDER
+        # numba does not tell the two apart on disk.
+        config.CACHE_DIR = _FOLDER + "-threads" * parallel
         try:
-            made = make(kernel)
+            jit = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)
+            return jit(kernel)
         finally:
             config.CACHE_DIR = before
-        return _launcher(made) if parallel else made
+
+    def wrap(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        alone = make(kernel, False)
+        return _launcher(alone, make(kernel, True)) if parallel else alone
 
     return wrap
 
 
-def _launcher(kernel: Any) -> Callable[..., Any]:
-    """Call a parallel kernel, whose first argument is eta, on one thread if the batch is small."""
+def _launcher(alone: Any, threaded: Any) -> Callable[..., Any]:
+    """Call a kernel, whose first argument is eta, with threads only if the batch is large."""
 
-    @functools.wraps(kernel)
+    @functools.wraps(alone)
     def launch(eta: Any, *arguments: Any) -> Any:
-        if eta.size >= SMALL_BATCH:
-            return kernel(eta, *arguments)
-        before = get_num_threads()
-        set_num_threads(1)
-        try:
-            return kernel(eta, *arguments)
-        finally:
-            set_num_threads(before)
+        return (alone if eta.size < SMALL_BATCH else threaded)(eta, *arguments)
 
-    launch.stats = kernel.stats  # type: ignore[attr-defined]
+    launch.alone, launch.threaded = alone, threaded  # type: ignore[attr-defined]
     return launch

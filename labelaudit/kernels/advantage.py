@@ -16,7 +16,7 @@ import numpy as np
 from numba import prange
 
 from labelaudit.kernels import compiled
-from labelaudit.kernels.count import N_CHUNKS, TINY, count_pmf, noisy_pmf, run_sums
+from labelaudit.kernels.count import TINY, count_pmf, n_chunks_of, noisy_pmf, run_sums
 from labelaudit.kernels.worth import geometric_worths, laplace_worths
 
 # What `measures` sums.
@@ -156,7 +156,7 @@ def measures(eta, epsilon, laplace, measure):
     n_bags, k = eta.shape
     q = math.exp(-epsilon)
     out = np.empty((n_bags, k))
-    n_chunks = min(N_CHUNKS, n_bags)
+    n_chunks = n_chunks_of(eta)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
         work = np.empty((10, k + 9))

@@ -13,7 +13,7 @@ from numba import prange
 
 from labelaudit.kernels import compiled
 from labelaudit.kernels.bag import read_bag
-from labelaudit.kernels.count import N_CHUNKS, NEGLIGIBLE, TINY, count_pmf, noisy_pmf
+from labelaudit.kernels.count import NEGLIGIBLE, TINY, count_pmf, n_chunks_of, noisy_pmf
 from labelaudit.kernels.tilt import log_product, tilt_members
 
 # Bags this small are never worth trimming, and their vectors are too short to be worth setting up.
@@ -233,7 +233,7 @@ def attack(eta, positions, epsilon, as_ratio):
     n_bags, k = eta.shape
     q = math.exp(-epsilon)
     out = np.empty((n_bags, k))
-    n_chunks = min(N_CHUNKS, n_bags)
+    n_chunks = n_chunks_of(eta)
     for chunk in prange(n_chunks):
         start = chunk * n_bags // n_chunks
         stop = (chunk + 1) * n_bags // n_chunks

@@ -5,11 +5,19 @@ from __future__ import annotations
 from labelaudit.kernels import compiled
 
 N_CHUNKS = 64
+# Priors that are worth a chunk, which has to find memory to work in.
+CHUNK_PRIORS = 256
 # Counts less likely than this are left out: sixteen orders of magnitude for the digits of the
 # result, and as many for the start of the recursions, which they must forget.
 NEGLIGIBLE = 1e-36
 # The floor where nothing may be left out: above 1e-300 every number keeps its full precision.
 TINY = 1e-306
+
+
+@compiled()
+def n_chunks_of(eta):
+    """The number of parts that threads work on, at least one."""
+    return max(1, min(N_CHUNKS, eta.shape[0], eta.size // CHUNK_PRIORS))
 
 
 @compiled()

@@ -15,7 +15,7 @@ from numba import prange
 
 from labelaudit.kernels import compiled
 from labelaudit.kernels.bag import member_ratios, padded_pmf, read_bag, release_pmf
-from labelaudit.kernels.count import N_CHUNKS, TINY, run_sums
+from labelaudit.kernels.count import TINY, n_chunks_of, run_sums
 
 RADIX = 16
 BINS = 1 << RADIX
@@ -109,7 +109,7 @@ def _grid_bag(p, c, odds, n, epsilon, points, rows, work, mass):
 def shift_masses(eta, epsilon, laplace, points):
     """Mass of |I| in (points[j-1], points[j]] for each j, and beyond the last, summed over eta."""
     n_bags, k = eta.shape
-    n_chunks = min(N_CHUNKS, n_bags)
+    n_chunks = n_chunks_of(eta)
     masses = np.zeros((n_chunks, points.size + 1))
     for chunk in prange(n_chunks):
         work = np.empty((9, k + 9))
@@ -135,7 +135,7 @@ def size_masses(eta, epsilon, base, shift):
     """Mass of ratio sizes by (bits - base) >> shift: below 0, in each of 65536 bins, above."""
     n_bags, k = eta.shape
     q = math.exp(-epsilon)
-    n_chunks = min(N_CHUNKS, n_bags)
+    n_chunks = n_chunks_of(eta)
     masses = np.zeros((n_chunks, BINS + 2))
     for chunk in prange(n_chunks):
         work = np.empty((6, k + 9))

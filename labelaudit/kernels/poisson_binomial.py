@@ -7,7 +7,7 @@ from numba import prange
 
 from labelaudit.kernels import compiled
 from labelaudit.kernels.bag import member_ratios, read_bag
-from labelaudit.kernels.count import N_CHUNKS, TINY, count_pmf
+from labelaudit.kernels.count import TINY, count_pmf, n_chunks_of
 
 # Probabilities are computed times this power of two. One of 1e-300 may come from far smaller ones
 # half-way, so nothing above 1e-570 is left out, and nothing loses digits to underflow.
@@ -37,7 +37,7 @@ def count_pmfs(eta):
     """Distribution of the count of every bag: (n_bags, k + 1)."""
     n_bags, k = eta.shape
     out = np.zeros((n_bags, k + 1))
-    n_chunks = min(N_CHUNKS, n_bags)
+    n_chunks = n_chunks_of(eta)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
         p, c = np.empty(k), np.empty(k)
@@ -55,7 +55,7 @@ def leave_one_out(eta):
     """Distribution of the count of the others, for every member: (n_bags, k, k)."""
     n_bags, k = eta.shape
     out = np.zeros((n_bags, k, k))
-    n_chunks = min(N_CHUNKS, n_bags)
+    n_chunks = n_chunks_of(eta)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
         work = np.empty((4, k + 1))

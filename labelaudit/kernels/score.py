@@ -19,15 +19,16 @@ LARGEST_LOGIT = 575.0
 
 
 @compiled()
-def _read_logits(logits, p, c, odds):
-    """Priors, their complements and odds; the moments of the count, NaN if a logit is not finite.
+def _read_logits(logits, start, k, p, c, odds):
+    """Priors, complements and odds of k members; returns the moments of their count.
 
-    A complement comes from the logit, not from the prior, which may be 1 to all digits.
+    They are NaN if a logit is not finite. A complement comes from the logit, not from the prior,
+    which may be 1 to all digits.
     """
     mean = 0.0
     variance = 0.0
-    for j in range(logits.size):
-        logit = float(logits[j])
+    for j in range(k):
+        logit = float(logits[start + j])
         tail = math.exp(-min(abs(logit), LARGEST_LOGIT))
         near = 1.0 / (1.0 + tail)
         far = tail * near
@@ -40,37 +41,38 @@ def _read_logits(logits, p, c, odds):
 
 
 @compiled()
-def scores(logits, targets, epsilon):
-    """Log P(release) of each bag, and its gradient in the logits: posterior minus prior.
+def score(logits, targets, epsilon):
+    """The mean of -log P(release) over bags, and its gradient in the logits, bag after bag.
 
     A row of `targets` is a release in count units, within 0..k, and the log scale of its noise.
     One thread: a batch of training is small.
     """
-    n_bags, k = logits.shape
+    n_bags = targets.shape[0]
+    k = logits.size // n_bags
     q = math.exp(-epsilon)
-    evidence = np.empty(n_bags)
+    total = 0.0
     gradient = np.empty_like(logits)
     work = np.empty((12, k + 9))
     where = np.empty(k + 1, np.int64)
+    p, c, odds, steps, noisy = work[0, :k], work[1, :k], work[2], work[5], work[6]
     prior = posterior = work[11]
     for bag in range(n_bags):
-        x, scale = targets[bag, 0], targets[bag, 1]
-        mean, variance = _read_logits(logits[bag], work[0], work[1], work[2])
-        p, c = work[0, :k], work[1, :k]
+        x, scale, start = targets[bag, 0], targets[bag, 1], bag * k
+        mean, variance = _read_logits(logits, start, k, p, c, odds)
         if math.isnan(mean):
-            evidence[bag] = math.nan
-            gradient[bag] = math.nan
+            total = math.nan
+            gradient[start : start + k] = math.nan
             continue
         value = 0.0
         if k <= SMALL:
-            value = attack_small_bag(p, c, x, q, False, work[5], work[6], posterior)
+            value = attack_small_bag(p, c, x, q, False, steps, noisy, posterior)
         if value > 0.0:
-            evidence[bag] = scale + math.log(value)
+            total -= scale + math.log(value)
             for j in range(k):
-                gradient[bag, j] = posterior[j] - p[j]
+                gradient[start + j] = (p[j] - posterior[j]) / n_bags
         else:
             prior[:k] = p
-            evidence[bag] = scale + bag_posteriors(x, epsilon, q, k, mean, variance, work, where)
+            total -= scale + bag_posteriors(x, epsilon, q, k, mean, variance, work, where)
             for j in range(k):
-                gradient[bag, j] = work[10, j] - prior[j]
-    return evidence, gradient
+                gradient[start + j] = (prior[j] - work[10, j]) / n_bags
+    return total / n_bags, gradient

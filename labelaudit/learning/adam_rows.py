@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -54,9 +53,13 @@ def _two_points(at: np.ndarray, weights: np.ndarray) -> tuple[float, float, floa
     return total * fraction, mean + left, total * (1 - fraction), mean + right
 
 
-def _threaded(kernel: Callable[..., None], *arguments: Any) -> None:
+def _threaded(kernel: Any, *arguments: Any) -> None:
     """Run a kernel on no more threads than torch may use."""
-    before, allowed = numba.get_num_threads(), torch.get_num_threads()
+    allowed = torch.get_num_threads()
+    if allowed == 1:
+        kernel.alone(*arguments)
+        return
+    before = numba.get_num_threads()
     numba.set_num_threads(min(before, allowed))
     try:
         kernel(*arguments)

@@ -73,29 +73,27 @@ class Likelihood:
                 f"{len(targets)} bags of {self.bag_size} need logits of shape "
                 f"({len(targets) * self.bag_size},), not {tuple(logits.shape)}"
             )
-        members = logits.view(len(targets), self.bag_size)
         if self.is_compiled:
-            evidence = _Compiled.apply(members, targets, self.mechanism.epsilon)
-        else:
-            evidence = log_evidence(members, targets).to(logits.dtype)
-        return -evidence.mean()
+            return _Compiled.apply(logits, targets, self.mechanism.epsilon)
+        members = logits.view(len(targets), self.bag_size)
+        return -log_evidence(members, targets).mean().to(logits.dtype)
 
 
 class _Compiled(torch.autograd.Function):
-    """Log P(release) of each bag by the attack, whose posteriors are its gradient."""
+    """The loss by the attack, whose posteriors are its gradient; there is no second derivative."""
 
     @staticmethod
-    def forward(ctx: Any, members: Tensor, targets: Tensor, epsilon: float) -> Tensor:
-        from labelaudit.kernels.score import scores
+    def forward(ctx: Any, logits: Tensor, targets: Tensor, epsilon: float) -> Tensor:
+        from labelaudit.kernels.score import score
 
-        evidence, gradient = scores(members.numpy(force=True), targets.numpy(), epsilon)
-        ctx.save_for_backward(torch.from_numpy(gradient))
-        return torch.from_numpy(evidence).to(members.dtype)
+        value, gradient = score(logits.numpy(force=True), targets.numpy(), epsilon)
+        ctx.gradient = torch.from_numpy(gradient)
+        return logits.new_tensor(value)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, weights: Tensor) -> tuple[Tensor, None, None]:
-        return weights[:, None] * ctx.saved_tensors[0], None, None
+    def backward(ctx: Any, weight: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.gradient * weight, None, None
 
 
 def log_evidence(members: Tensor, logs: Tensor) -> Tensor:

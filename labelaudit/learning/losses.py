@@ -95,6 +95,27 @@ def easy_llp(logits: Tensor, targets: Tensor, prior: float | Tensor) -> Tensor:
     return cross_entropy(logits, labels.repeat_interleave(k, dim=0))
 
 
+def centred_llp(logits: Tensor, targets: Tensor, prior: float | Tensor) -> Tensor:
+    """EasyLLP with targets centred by the batch: the label prior + k b / (b - 1) (t - mean of t).
+
+    Both estimate E[y D], where D = loss(1) - loss(0), without bias: EasyLLP by the mean of
+    k (t - prior) D, which has a variance that grows with k; this by prior times the mean of D plus
+    k times the covariance of t and a bag's mean of D over the b bags of a batch, of which the
+    variance does not grow. A single bag has no covariance, and is treated as by EasyLLP.
+
+    Applebaum et al. (arXiv 2509.15145) and Busa-Fekete et al. (arXiv 2505.05355) publish estimators
+    with this property. Their formulas were not at hand: this one is derived here, and may differ.
+
+    >>> centred_llp(torch.zeros(4), torch.tensor([1.0, 0.0]), prior=0.5).item()
+    0.6931471824645996
+    """
+    k, bags = bag_size(logits, targets), len(targets)
+    if bags == 1:
+        return easy_llp(logits, targets, prior)
+    labels = prior + k * bags / (bags - 1) * (targets - targets.mean(dim=0))
+    return cross_entropy(logits, labels.repeat_interleave(k, dim=0))
+
+
 def bag_size(logits: Tensor, targets: Tensor) -> int:
     """How many examples each bag holds, the shapes having been checked.
 

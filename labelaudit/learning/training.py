@@ -42,6 +42,7 @@ LOSSES: dict[str, Any] = {
     "cross_entropy": losses.matching_cross_entropy,
     "squared": losses.matching_squared,
     "easy_llp": losses.easy_llp,
+    "centred_llp": losses.centred_llp,
     "likelihood": Likelihood,
 }
 # Every stored result was made with these numbers: a purpose may be added, no number changed.
@@ -84,6 +85,8 @@ class TrainingSettings:
     - "squared": the same with the squared error, whose gradients stay bounded.
     - "easy_llp": each member has a label made of the proportion. Unbiased for any model, but its
       variance grows with the bag: use it for small bags without noise.
+    - "centred_llp": the same with a variance that does not grow: use it for large bags where the
+      loss of single examples must be unbiased.
     """
     learning_rate: float = 1e-3
     """Adam's step; the paper searches eight from 1e-6 to 1e-2."""
@@ -337,9 +340,9 @@ class Run:
         self.training, self.validation = bags.draw(
             data, mechanism, settings.validation, self.device, *rngs, encode
         )
-        if settings.loss == "easy_llp":
+        if settings.loss in ("easy_llp", "centred_llp"):
             prior = self.training.targets.double().mean().item()
-            self.loss = partial(losses.easy_llp, prior=prior)
+            self.loss = partial(LOSSES[settings.loss], prior=prior)
         self.n_batches = math.ceil(len(self.training) / (settings.batch_size // self.bag_size))
         self.values = torch.zeros(self.n_batches, device=self.device)
         self.state = State()
