@@ -12,10 +12,11 @@ from conftest import ROOT
 from book.tools import headlines, runs
 from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
+from book.tools.commands import Bars
 from book.tools.page import write_page
 from book.tools.panels import comparison
 from book.tools.parameters import SCALES
-from book.tools.runner import execute
+from book.tools.runner import Progress, execute
 from book.tools.sphinx_extension import chapter_number, find_title
 from labelaudit import cli
 
@@ -138,6 +139,16 @@ def test_open_opens_the_page(checkout, monkeypatch):
     assert cli.main(command) == 0 and opened == []
     assert cli.main([*command, "--open"]) == 0
     assert Path(unquote(opened[0]).removeprefix("file://")).is_file()
+
+
+def test_the_terminal_shows_the_cell_and_the_time_left(coin, capsys):
+    bars = Bars()
+    bars(Progress(coin, 1, 2, "Tosses", 3.4))
+    assert "01_coin" in (shown := capsys.readouterr().err)
+    assert "cell 1 of 2, about 3 s left, Tosses" in shown
+    bars(Progress(coin, 2, 2, "Summary", 0.2))
+    assert "cell 2 of 2, about 0 s left, Summary" in capsys.readouterr().err
+    assert bars.bars == {}, "the bar of the last cell is removed"
 
 
 def test_the_shipped_numbers_fit_the_chapters():

@@ -372,6 +372,24 @@ def test_an_audit_by_upload_gives_a_report_and_leaves_nothing(visit, live, tmp_p
     assert not list(live.checkout.uploads.glob("*")), "the table is gone as well"
 
 
+def test_a_chapter_takes_a_file_and_check_boxes(visit, tmp_path):
+    table = tmp_path / "mine.csv"
+    table.write_text("a,b\n1,2\n")
+    page = visit("/notebooks/03_table.html")
+    remove = page.get_by_role("button", name="Without a file")
+    expect(remove).to_be_hidden()
+    page.get_by_label("table").set_input_files(table)
+    expect(command(page)).to_contain_text("-p table mine.csv")
+    page.get_by_label("geometric").check()
+    expect(command(page)).to_contain_text("-p mechanisms '[rr, llp, geometric]'")
+    for name in ("rr", "llp", "geometric"):
+        page.get_by_label(name, exact=True).uncheck()
+    said = page.locator("#live-mechanisms-error")
+    expect(said).to_have_text("the list is empty; give at least one value")
+    remove.click()
+    expect(command(page)).not_to_contain_text("table mine.csv")
+
+
 def test_a_table_can_be_dropped(visit):
     page = visit("/audit", "#table")
     page.evaluate("""() => {

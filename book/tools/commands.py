@@ -128,6 +128,8 @@ def run_chapter(arguments: argparse.Namespace) -> int:
     [execution] = execute_all(
         checkout, [(chapter, parameters)], report_execution, workers=1, **_options(arguments)
     )
+    if sys.stderr.isatty():
+        print("making the page", file=sys.stderr)
     page = write_page(checkout, execution)
     print(checkout.shown(page))
     if arguments.open:

@@ -49,8 +49,7 @@ export class ChapterForm {
     const error = element("p", { className: "live-error", id: `${id}-error`, role: "alert" });
     this.fields.set(field.name, { ...control, field, error });
     control.set(field.book);
-    const allowed = field.kind === "path" || field.choices.length
-      ? "" : ` Allowed: ${field.list ? "a list, each " : ""}${field.allowed}.`;
+    const allowed = field.choices.length || field.allowed.startsWith("any ") ? "" : ` Allowed: ${field.list ? "a list, each " : ""}${field.allowed}.`;
     const many = control.parts.length > 1 || control.group;
     if (many) control.main.setAttribute("aria-label", field.name);
     const label = many ? element("legend", {}, field.name)
@@ -266,7 +265,7 @@ function checkBoxes(field, changed) {
 
 function fileControl(field, id, changed) {
   let reference = "";
-  const shown = element("span", {}, "no file");
+  const shown = element("span");
   const input = element("input", { id, type: "file", accept: ".csv,.parquet,.py",
     onchange: async () => {
       const [file] = input.files;
@@ -277,19 +276,21 @@ function fileControl(field, id, changed) {
         const stored = await call("/api/upload", body);
         reference = stored.reference;
         shown.textContent = stored.name;
+        remove.hidden = false;
       } catch (error) {
         shown.textContent = error.message;
       }
       changed();
     } });
-  const remove = element("button", { type: "button", onclick: () => {
-    input.value = reference = "";
-    shown.textContent = "no file";
+  const remove = element("button", { type: "button", hidden: true, onclick: () => {
+    input.value = reference = shown.textContent = "";
+    remove.hidden = true;
     changed();
   } }, "Without a file");
   return { parts: [input, shown, remove], main: input, get: () => reference,
     set: (value) => {
       reference = value.startsWith("upload:") ? value : "";
-      shown.textContent = reference ? "the file given before" : "no file";
+      shown.textContent = reference ? "the file given before" : "";
+      remove.hidden = !reference;
     } };
 }
