@@ -133,8 +133,9 @@ def chapter_number(site: Path, chapter: str) -> int:
     file = site / "notebooks" / f"{chapter}.html"
     html = file.read_text(encoding="utf-8") if file.is_file() else ""
     number = re.search(r'<h1><span class="section-number">(\d+)\.', html)
-    named = re.match(r"\d+", chapter)
-    return int((number[1] if number else named[0]) if number or named else 0)
+    if number is None:
+        number = re.match(r"(\d+)", chapter)
+    return int(number[1]) if number else 0
 
 
 def find_label(site: Path, label: str) -> tuple[str, str]:
