@@ -30,6 +30,7 @@ PARTS = {
     "appendix_c": "Appendix C: experimental setup",
     "appendix_d": "Appendix D: proportion matching with noise",
 }
+TITLES = {"gap": "Closed by", "answered": "Answer"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -153,7 +154,7 @@ def _verdict_row(item: Entry) -> str:
 
 
 def _erratum_row(item: Entry) -> str:
-    title = "Closed by" if item["verdict"] == "gap" else "Corrected"
+    title = TITLES.get(item["verdict"], "Corrected")
     printed = f"<em>Printed:</em> {typeset(_known()[item['id']].statement)}"
     corrected = f"<em>{title}:</em> {typeset(item['corrected'] or '')}"
     return _short_row(f"<b>{escape(item['id'])}</b>line {item['line']}", printed, corrected)
@@ -210,8 +211,8 @@ def _ledger_row(row: Row, item: Entry, chapters: Collection[str]) -> str:
         f'<tr id="{anchor(row.id)}" data-verdict="{item["verdict"]}" data-grade="{item["grade"]}">'
         f'<th class="ledger-id" scope="row"><b>{escape(row.id)}</b>{badge(item["verdict"])} '
         f"{mark(item['grade'])} line {item['line']}</th><td>"
-        f"{_text('', row.statement, 'statement')}"
-        f"{_text('', item['evidence'])}{_text('Corrected', item['corrected'])}"
+        f"{_text('', row.statement, 'statement')}{_text('', item['evidence'])}"
+        f"{_text(TITLES.get(item['verdict'], 'Corrected'), item['corrected'])}"
         f"{_proof(item['proof'], chapters)}"
         f"{_text('Searched', item['searched'], 'searched')}{see}</td></tr>"
     )
