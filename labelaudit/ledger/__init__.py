@@ -192,7 +192,7 @@ def entry(row: Row, search: Search) -> Entry:
         "evidence": finding.evidence,
         "searched": finding.searched,
         "corrected": finding.corrected,
-        "proof": row.proof,
+        "proof": row.proof if finding.grade == row.grade else None,
     }
 
 
