@@ -167,6 +167,15 @@ class Live:
         answer = self.json(f"/api/run/{chapter}", {"scale": scale, "values": values})
         return self.finished(answer["job"]["id"])
 
+    @contextlib.contextmanager
+    def holding(self):
+        """Every run stays at its second cell, however slow the machine is."""
+        (self.checkout.root / "hold").touch()
+        try:
+            yield
+        finally:
+            (self.checkout.root / "hold").unlink()
+
     def close(self):
         self.loop.call_soon_threadsafe(self.task.cancel)
         self.thread.join(10)
@@ -191,6 +200,8 @@ def _stand_in():
             step = {"cell": cell, "cells": 3, "heading": "Tosses", "seconds_left": 4 - cell}
             print(json.dumps({"state": "running"} | step), flush=True)
             time.sleep(values.get("sleep", 0) / 3)
+            while cell == 2 and (checkout.root / "hold").exists():
+                time.sleep(0.02)
         if values.get("fail"):
             print(json.dumps({"state": "refused", "message": "bias does not fit"}), flush=True)
             continue

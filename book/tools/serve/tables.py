@@ -1,0 +1,106 @@
+"""Tables that a reader gives, and their audits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import tornado.httputil
+import tornado.web
+
+from book.tools.serve import audits, uploads
+from book.tools.serve.answers import Answer, Sandboxed
+from book.tools.serve.guard import Rejected
+
+# In bytes, of a file that is given.
+LARGEST_UPLOAD = 100_000_000
+
+
+@tornado.web.stream_request_body
+class Upload(Answer):
+    """Takes a file; the rules are applied, and the size is limited, before its content arrives."""
+
+    def prepare(self) -> None:
+        """Reject before a byte of the content has been read."""
+        self.chunks: list[bytes] = []
+        connection: Any = self.request.connection
+        connection.set_max_body_size(LARGEST_UPLOAD)
+        super().prepare()
+        length = int(self.request.headers.get("Content-Length", 0))
+        if not self._finished and length > LARGEST_UPLOAD:
+            limit = LARGEST_UPLOAD // 1_000_000
+            self.reject(Rejected(413, f"the file is too large; at most {limit} MB are accepted"))
+
+    def data_received(self, chunk: bytes) -> None:
+        """Keep a piece of the content."""
+        self.chunks.append(chunk)
+
+    async def post(self) -> None:
+        """Store the file, and answer with its reference and its columns."""
+        files: dict[str, Any] = {}
+        kind = self.request.headers["Content-Type"]
+        boundary = tornado.httputil._parse_header(kind)[1].get("boundary", "")
+        content = b"".join(self.chunks)
+        try:
+            tornado.httputil.parse_multipart_form_data(boundary.encode(), content, {}, files)
+        except tornado.httputil.HTTPInputError:
+            raise Rejected(
+                400, "the form cannot be read; the file's name may be the reason"
+            ) from None
+        if list(files) != ["file"] or len(files["file"]) != 1:
+            raise Rejected(400, "send one file, in a field named file")
+        [file] = files["file"]
+        stored = await asyncio.to_thread(
+            uploads.store, self.checkout, file["filename"], file["body"]
+        )
+        path = uploads.find(self.checkout, stored["reference"])
+        if path.suffix != ".py":
+            stored["columns"] = await asyncio.to_thread(uploads.columns, path)
+        self.finish(stored)
+
+
+class DeleteUpload(Answer):
+    """Deletes a file that was given."""
+
+    def post(self) -> None:
+        """Delete the file of the reference."""
+        uploads.delete(self.checkout, str(self.body().get("reference", "")))
+        self.finish({"deleted": True})
+
+
+class Audits(Answer):
+    """The audit of a table: what may be set, the reports there are, a new one."""
+
+    def get(self) -> None:
+        """What the page offers."""
+        self.finish(
+            {
+                "columns": audits.known_options(),
+                "targets": audits.TARGETS,
+                "audits": audits.list_audits(self.checkout),
+                "limit": LARGEST_UPLOAD,
+            }
+        )
+
+    def post(self) -> None:
+        """Start an audit."""
+        order = audits.order(self.checkout, self.body())
+        self.finish(self.queue.shown(self.queue.add("audit", "audit", order)))
+
+
+class Report(Sandboxed):
+    """A report, in a sandbox; its numbers as a file; its deletion."""
+
+    def get(self, name: str, kind: str) -> None:
+        """The page of a report, or its numbers."""
+        path = audits.folder(self.checkout, name) / audits.REPORT
+        if not path.is_file():
+            raise Rejected(404, f"there is no report {name}")
+        if kind == "page":
+            return self._html(path.read_text(encoding="utf-8"))
+        return self._file(path.with_suffix(".json"), download=True)
+
+    def post(self, name: str) -> None:
+        """Delete a report and its table."""
+        audits.delete(self.checkout, name)
+        self.finish({"deleted": name})
