@@ -408,3 +408,19 @@ def test_a_search_without_an_answer_adds_nothing():
     frame = pd.DataFrame({"p": np.full(400, 0.5), "ill": np.arange(400) % 2})
     audit = la.audit(frame, "ill", prior="p", mechanisms=["llp"], target="additive=0.0001")
     assert len(audit.decisions) == 3 and audit.headline.startswith("Publish none")
+
+
+def test_new_bags_prove_labels_that_the_same_bags_do_not():
+    """With 6% positives and bags of 8, elimination alone proves 60%, 84% and all labels."""
+    labels = (np.random.default_rng(0).random(4096) < 0.062).astype(int)
+    frame = pd.DataFrame({"p": np.full(4096, 0.062), "ill": labels})
+    table = report.steps.read_table(frame, label="ill", prior="p")
+    (setting,) = report.AuditPlan(mechanisms=["llp"], bag_sizes=[8]).settings
+    once, twice, often = report.people.drawn_again(table, table.prior, setting, (1, 2, 5), 0)
+    fraction = labels.mean()
+    assert once.proven == pytest.approx((1 - fraction) ** 8 + fraction**8, abs=0.04)
+    assert twice.proven == pytest.approx(0.84, abs=0.04) and often.proven > 0.99
+    assert once.advantage < twice.advantage < often.advantage
+    assert often.advantage == pytest.approx(fraction, abs=0.005)
+    single = report.AuditPlan(mechanisms=["rr"]).settings[0]
+    assert report.people.drawn_again(table, table.prior, single, (1, 2), 0) == []

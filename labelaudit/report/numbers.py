@@ -41,6 +41,10 @@ COLUMNS = {
         "setting": "setting.title", "members known": "known", "releases": "times",
         "epsilon": "epsilon", "advantage": "advantage.value", "method": "method",
     },
+    "drawn_again": {
+        "setting": "setting.title", "releases": "times", "advantage": "advantage",
+        "error": "error", "proven": "proven",
+    },
     "groups": {
         "setting": "setting.title", "group": "group", "records": "records", "positive": "positive",
         "plug-in": "plug_in", "realised": "realised", "error": "realised_error",
@@ -72,6 +76,7 @@ def tables(report: Report) -> dict[str, pandas.DataFrame]:
         "attack": frame("attack", report.decisions).set_index("setting"),
         "by_label": by_label.set_index("setting"),
         "knowing": frame("knowing", report.knowing).set_index("setting"),
+        "drawn_again": frame("drawn_again", report.drawn_again).set_index("setting"),
         "groups": frame("groups", report.groups).set_index("setting"),
         "utility": frame("utility", trained).set_index("setting"),
         "calibration": pandas.DataFrame({name: getattr(calibration, name) for name in names}),
@@ -121,6 +126,7 @@ def as_json(report: Report) -> str:
         "settings": [_decided(decision) for decision in report.decisions],
         "utility": report.utilities,
         "knowing_more": report.knowing,
+        "drawn_again": report.drawn_again,
         "most_exposed": report.exposed,
         "groups": report.groups,
         "bags": report.bags,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from labelaudit.advantage import label_advantage, multiplicative_advantage
 from labelaudit.checks import Floats, Ints
 from labelaudit.datasets import Table
 from labelaudit.partitions import partition
+from labelaudit.redrawn import redrawn_attack
 from labelaudit.report.attack import MOST_RECORDS, moved, plug_in_advantage
 from labelaudit.report.eta import EtaEstimates, Labels, distinct
 from labelaudit.report.intervals import Curve
@@ -23,6 +25,8 @@ from labelaudit.report.plan import Setting
 LEAKS = 0.99
 # Values of a column that are taken one by one; more are taken by their order.
 MOST_VALUES = 255
+# Records whose labels are attacked after several releases in new bags, and the largest bag for it.
+RECORDS_DRAWN_AGAIN, MOST_DRAWN_AGAIN = 4096, 128
 # Groups with fewer records are named, but their numbers would be noise.
 LEAST_IN_GROUP = 20
 
@@ -105,6 +109,60 @@ def _by_record(
     gain = ((moved(priors, shifts) >= 0.5) == truth) * 1.0 - ((priors >= 0.5) == truth)
     columns = (expected, gain, np.isinf(shifts) * 1.0, labels)
     return bags.ravel(), [column.ravel() for column in columns]
+
+
+@dataclass(frozen=True)
+class DrawnAgain:
+    """What several releases of the same labels in new bags give away, on the true labels.
+
+    `advantage` is the gain in accuracy of belief propagation, so at least this much leaks. `proven`
+    is the fraction of labels that elimination proves. Both are of a sample of `records`.
+    """
+
+    setting: Setting
+    times: int
+    records: int
+    advantage: float
+    error: float
+    proven: float
+
+
+def drawn_again(
+    table: Table, eta: Floats, setting: Setting, repeats: Sequence[int], seed: int
+) -> list[DrawnAgain]:
+    """The attack on labels that are released again in bags drawn anew; bags of one have no others.
+
+    >>> import pandas
+    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.report import AuditPlan
+    >>> frame = pandas.DataFrame({"p": [0.5] * 400, "ill": [0, 1] * 200})
+    >>> table = read_table(frame, label="ill", prior="p")
+    >>> [setting] = AuditPlan(mechanisms=["llp"], bag_sizes=[4]).settings
+    >>> [round(each.proven, 1) for each in drawn_again(table, table.prior, setting, [1, 5], 0)]
+    [0.1, 1.0]
+    """
+    mechanism, k = setting.mechanism, setting.mechanism.bag_size
+    if k == 1 or k > MOST_DRAWN_AGAIN:
+        return []
+    rng = np.random.default_rng([seed, 12])
+    sample = rng.permutation(len(table))[: max(RECORDS_DRAWN_AGAIN // k, 2) * k]
+    sample = sample[: sample.size // k * k]
+    priors, truth = eta[sample], table.labels[sample].astype(np.int64)
+    bags = [partition(sample.size, k, rng) for _ in range(max(repeats))]
+    with setting.naming_errors():
+        releases = [mechanism.release(truth[each], rng) for each in bags]
+        attacked = {
+            times: redrawn_attack(priors, mechanism, bags[:times], releases[:times])
+            for times in repeats
+        }
+    before = (priors >= 0.5) == truth
+    cases = []
+    for times, after in attacked.items():
+        gain = ((after.posterior >= 0.5) == truth) * 1.0 - before
+        error = float(gain.std(ddof=1)) / math.sqrt(sample.size)
+        proven = float(after.proven.mean())
+        cases.append(DrawnAgain(setting, times, sample.size, float(gain.mean()), error, proven))
+    return cases
 
 
 def leaks(table: Table) -> Iterator[str]:

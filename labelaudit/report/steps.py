@@ -59,6 +59,7 @@ class Report:
     warnings: tuple[str, ...]
     exposed: dict[str, list[dict[str, Any]]]
     knowing: tuple[KnowingMore, ...]
+    drawn_again: tuple[people.DrawnAgain, ...]
     bags: BagFacts | None
     own_bags: tuple[BagComparison, ...]
     own_decisions: tuple[Decision, ...]
@@ -196,6 +197,13 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
         warnings=tuple(warnings_of(table, facts, trusted, estimates)),
         exposed=exposed,
         knowing=tuple(case for setting in focus for case in knowing_more(estimates, setting, plan)),
+        drawn_again=tuple(
+            case
+            for setting in focus
+            for case in people.drawn_again(
+                table, estimates.etas[0], setting, plan.repeats, plan.seed
+            )
+        ),
         bags=facts,
         own_bags=own_bags,
         own_decisions=own_decisions,
