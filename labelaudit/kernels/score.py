@@ -14,7 +14,7 @@ import numpy as np
 from labelaudit.kernels import compiled
 from labelaudit.kernels.attack import SMALL, attack_small_bag, bag_posteriors
 
-# A logit beyond this counts as this: exp(575) is 1e250, and the attack needs its square root twice.
+# A logit beyond this counts as this: smaller priors, below 1e-250, would lose digits to underflow.
 LARGEST_LOGIT = 575.0
 
 
