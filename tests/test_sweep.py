@@ -26,6 +26,7 @@ from sklearn.metrics import roc_auc_score
 from sweep_work import constant, deadly, endless, failing, slow, slow_valley, threads, valley
 from tqdm import tqdm
 
+from book.tools import scaling
 from book.tools.chapters import load_chapters
 from labelaudit import (
     LabelProportions,
@@ -1007,3 +1008,30 @@ def test_data_that_is_not_prepared(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path))
     assert cli.main(["sweep", "--dataset", "higgs"]) == 1
     assert "is not prepared" in capsys.readouterr().err
+
+
+# The scaling study
+
+
+def test_the_scaling_study_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(runs.run, "__kwdefaults__", runs.run.__kwdefaults__ | {"work": constant})
+    options = ["--store", str(tmp_path / "store"), "--export", str(tmp_path / "scaling.csv")]
+    options += ["--trials", "2", "--losses", "squared", "easy_llp"]
+    assert scaling.main(["--rows", "400", *options]) == 0
+    first = pd.read_csv(tmp_path / "scaling.csv")
+    # Clean labels have one loss, three mechanisms have two; three rates, two trials, two sets.
+    assert len(first) == (1 + 3 * 2) * 3 * 2 * 2 and set(first["rows"]) == {400}
+    assert set(first["eta"]) == {"known"} and first["worth"].notna().all()
+    made = set(Store(tmp_path / "store"))
+    assert scaling.main(["--rows", "400", *options]) == 0
+    assert set(Store(tmp_path / "store")) == made
+
+
+def test_a_large_study_has_one_rate_and_few_passes():
+    passes = {
+        rows: scaling.study("kdd12-like", rows, 3, ["likelihood"]).training["epochs"]
+        for rows in (10_000, 100_000, 1_000_000, 10_000_000)
+    }
+    assert list(passes.values()) == [12, 12, 3, 1]
+    assert len(scaling.study("higgs-like", 10_000, 3, ["squared"]).learning_rates) == 3
+    assert scaling.study("higgs-like", 1_000_000, 3, ["squared"]).learning_rates == (1e-3,)

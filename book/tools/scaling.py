@@ -4,8 +4,8 @@
 
 The data are the simulated stand-ins, whose eta is known and of which there are as many rows as one
 asks for. Each number of rows is a grid of its own, swept like any other: results are kept as they
-come, and the same command goes on where it was stopped. Beyond 100,000 rows only the middle one of
-the learning rates is trained, and with fewer passes.
+come, and the same command goes on where it was stopped. Beyond 10,000 rows only the middle one of
+the learning rates is trained, and beyond 100,000 with fewer passes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BATCH_SIZES = {"higgs-like": 512, "kdd12-like": 1024}
 def study(name: str, rows: int, trials: int, losses: Sequence[str]) -> Grid:
     """The grid of one data set and number of rows."""
     passes = next((PASSES[size] for size in sorted(PASSES) if rows <= size), 1)
-    large = rows > 100_000
+    large = rows > 10_000
     return Grid(
         MECHANISMS,
         losses=tuple(losses),
