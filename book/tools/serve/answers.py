@@ -21,7 +21,7 @@ STATIC = Path(__file__).parent / "static"
 FRAMED = (STATIC / "framed.html").read_text(encoding="utf-8")
 
 
-class Answer(Guarded):
+class AnswerHandler(Guarded):
     """What the handlers below share: the checkout, and answers in JSON."""
 
     checkout: Checkout
@@ -78,7 +78,7 @@ class Answer(Guarded):
             super().log_exception(*error)
 
 
-class Sandboxed(Answer):
+class Sandboxed(AnswerHandler):
     """Answers with what a reader's run or table has made, which may hold a stranger's script."""
 
     policy = SANDBOX
@@ -95,7 +95,7 @@ class Sandboxed(Answer):
         self.finish(path.read_bytes())
 
 
-class Nothing(Answer):
+class Nothing(AnswerHandler):
     """Every other address."""
 
     def get(self) -> None:

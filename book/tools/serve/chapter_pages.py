@@ -9,14 +9,14 @@ from typing import Any
 from book.tools.panels import beside, typed
 from book.tools.runs import RECORD, book_facts, changes, delete_run, folder_name, list_runs
 from book.tools.serve import uploads
-from book.tools.serve.answers import STATIC, Answer, Sandboxed
+from book.tools.serve.answers import STATIC, AnswerHandler, Sandboxed
 from book.tools.serve.form import Entered, describe
 from book.tools.serve.guard import Rejected
 
 LIVE = '<link rel="stylesheet" href="/live/live.css"><script type="module" src="/live/live.js"'
 
 
-class Page(Answer):
+class Page(AnswerHandler):
     """A page of the built site; the form's script is added on its way out."""
 
     def get(self, path: str) -> None:
@@ -44,7 +44,7 @@ class Page(Answer):
         self.finish(f"{head}{live}{end}{rest}" if end else html)
 
 
-class Shell(Answer):
+class Shell(AnswerHandler):
     """The two pages of the server's own: the comparison, and the audit."""
 
     def get(self, name: str, *rest: str) -> None:
@@ -53,7 +53,7 @@ class Shell(Answer):
         self.finish((STATIC / f"{name}.html").read_bytes())
 
 
-class Form(Answer):
+class Form(AnswerHandler):
     """What a chapter's form shows."""
 
     def get(self, name: str) -> None:
@@ -69,7 +69,7 @@ class Form(Answer):
         )
 
 
-class Check(Answer):
+class CheckHandler(AnswerHandler):
     """Whether values are allowed, and the command for them; `run` also starts the run."""
 
     def post(self, action: str, name: str) -> None:
@@ -89,7 +89,7 @@ class Check(Answer):
         self.finish(answer)
 
 
-class Jobs(Answer):
+class Jobs(AnswerHandler):
     """How far a job is."""
 
     def get(self, number: str) -> None:
@@ -108,7 +108,7 @@ class Jobs(Answer):
         return self.queue.jobs[number]
 
 
-class Run(Answer):
+class RunHandler(AnswerHandler):
     """What is known about a run, beside the book; and its deletion."""
 
     def get(self, run: str) -> None:

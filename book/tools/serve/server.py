@@ -13,10 +13,18 @@ from tornado.netutil import bind_sockets
 from book.tools.checkout import Checkout
 from book.tools.serve import audits
 from book.tools.serve.answers import STATIC, Nothing
-from book.tools.serve.chapter_pages import Check, Form, Jobs, Page, Run, RunFile, Shell
+from book.tools.serve.chapter_pages import (
+    CheckHandler,
+    Form,
+    Jobs,
+    Page,
+    RunFile,
+    RunHandler,
+    Shell,
+)
 from book.tools.serve.guard import ADDRESS, ENTER, UPLOAD, Enter, Guarded, Keys
 from book.tools.serve.jobs import Queue, Workers
-from book.tools.serve.tables import Audits, DeleteUpload, Report, Upload
+from book.tools.serve.tables import Audits, DeleteUpload, ReportHandler, Upload
 
 # In bytes, of a body that is no file.
 LARGEST_BODY = 1_000_000
@@ -36,16 +44,16 @@ def application(checkout: Checkout, keys: Keys, workers: Workers) -> tornado.web
             (r"/(compare)/([\w.,=-]+)", Shell),
             (r"/(audit)", Shell),
             (r"/api/form/(\w+)", Form),
-            (r"/api/(check|run)/(\w+)", Check),
+            (r"/api/(check|run)/(\w+)", CheckHandler),
             (r"/api/jobs/(\d+)", Jobs),
-            (r"/api/runs/([\w.,=-]+)", Run),
+            (r"/api/runs/([\w.,=-]+)", RunHandler),
             (r"/runs/([\w.,=-]+)/(page)", RunFile),
             (r"/runs/([\w.,=-]+)/(figures|files)/([\w.,=-]+)", RunFile),
             (UPLOAD, Upload),
             (r"/api/upload/delete", DeleteUpload),
             (r"/api/audits", Audits),
-            (r"/audits/(\w+)/(page|numbers)", Report),
-            (r"/api/reports/(\w+)", Report),
+            (r"/audits/(\w+)/(page|numbers)", ReportHandler),
+            (r"/api/reports/(\w+)", ReportHandler),
             (r"/api/.*", Nothing),
             (r"/(.*\.html|)", Page),
             (r"/(.*)", Files, {"path": str(checkout.site)}),

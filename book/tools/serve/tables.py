@@ -9,7 +9,7 @@ import tornado.httputil
 import tornado.web
 
 from book.tools.serve import audits, uploads
-from book.tools.serve.answers import Answer, Sandboxed
+from book.tools.serve.answers import AnswerHandler, Sandboxed
 from book.tools.serve.guard import Rejected
 
 # In bytes, of a file that is given.
@@ -17,7 +17,7 @@ LARGEST_UPLOAD = 100_000_000
 
 
 @tornado.web.stream_request_body
-class Upload(Answer):
+class Upload(AnswerHandler):
     """Takes a file; the rules are applied, and the size is limited, before its content arrives."""
 
     def prepare(self) -> None:
@@ -59,7 +59,7 @@ class Upload(Answer):
         self.finish(stored)
 
 
-class DeleteUpload(Answer):
+class DeleteUpload(AnswerHandler):
     """Deletes a file that was given."""
 
     def post(self) -> None:
@@ -68,7 +68,7 @@ class DeleteUpload(Answer):
         self.finish({"deleted": True})
 
 
-class Audits(Answer):
+class Audits(AnswerHandler):
     """The audit of a table: what may be set, the reports there are, a new one."""
 
     def get(self) -> None:
@@ -88,7 +88,7 @@ class Audits(Answer):
         self.finish(self.queue.shown(self.queue.add("audit", "audit", order)))
 
 
-class Report(Sandboxed):
+class ReportHandler(Sandboxed):
     """A report, in a sandbox; its numbers as a file; its deletion."""
 
     def get(self, name: str, kind: str) -> None:

@@ -71,7 +71,7 @@ export class Progress {
     this.bar.removeAttribute("value");
     if (job.state === "waiting") {
       this.say(job.ahead > 1 ? `Waiting; ${job.ahead - 1} before this one.` : "Waiting.");
-    } else if (job.state === "starting") this.say("Starting.");
+    } else if (job.state === "starting") this.say("Starting: loading what the chapter imports.");
     else if (job.state === "running" && job.cells) {
       this.bar.value = (job.cell - 1) / job.cells;
       this.say(`Cell ${job.cell} of ${job.cells}: ${job.heading}. `
