@@ -181,7 +181,9 @@ def checked(cell: NotebookNode) -> list[tuple[str, str]]:
 def records(notebook: NotebookNode) -> dict[str, dict[str, Any]]:
     """The self-checks of a chapter that the book has run: right answer and parameters, by label."""
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    kept = [output["data"][RECORD] for output in outputs if RECORD in output.get("data", {})]
+    kept = [
+        output["metadata"][RECORD] for output in outputs if RECORD in output.get("metadata", {})
+    ]
     return {record["label"]: record for record in kept}
 
 

@@ -23,9 +23,9 @@ from labelaudit.book import IN_BOOK
 
 __all__ = ["Feedback", "check"]
 
-# Where the book runs a chapter, the output of a self-check holds the answer and the parameters, so
-# that the answers of a class can be compared with them.
-RECORD = "application/vnd.labelaudit.check+json"
+# Where the book runs a chapter, the metadata of a self-check's output hold the answer and the
+# parameters, so that the answers of a class can be compared with them.
+RECORD = "labelaudit-check"
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Feedback:
             return f"{self.label}: right"
         return f"{self.label}: {self.hint}"
 
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
-        """What a notebook shows; in the book's own run, also the record of the check."""
-        bundle: dict[str, Any] = {"text/plain": repr(self)}
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What a notebook shows, and in the book's own run the record of the check."""
+        record: dict[str, Any] = {}
         if IN_BOOK in os.environ:
             values = {"answer": plain(self.answer), "parameters": plain(self.parameters)}
-            bundle[RECORD] = {"label": self.label, **values}
-        return bundle
+            record = {RECORD: {"label": self.label, **values}}
+        return {"text/plain": repr(self)}, record
 
 
 def plain(value: Any) -> Any:
