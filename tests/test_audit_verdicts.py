@@ -300,7 +300,10 @@ def test_the_attacker_knows_the_bags_unless_they_are_hidden():
 def test_results_by_group_add_up():
     frame = some_rows(4000)
     audit = la.audit(
-        frame, "bought", prior="eta", by="kind", mechanisms=["rr", "llp"], epsilons=[2.0], refits=2
+        *(frame, "bought"),
+        **{"prior": "eta", "by": "kind", "mechanisms": ["rr", "llp"], "epsilons": [2.0]},
+        refits=2,
+        search=False,
     )
     groups = audit.tables["groups"].loc["RR (epsilon 2)"]
     assert groups["records"].sum() == 4000

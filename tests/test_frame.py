@@ -140,11 +140,13 @@ def shown_on(page):
 
 
 def test_python_in_the_readme_shows_what_it_says():
-    scope, (rise, shift) = shown_on("README.md")
+    scope, (rise, shift, worth) = shown_on("README.md")
     epsilon = scope["mechanism"].epsilon
     # Theorem of chapter 4 for the first, the definition of label privacy for the second.
     assert 0 < rise < np.tanh(epsilon / 2) / 2
     assert 0.5 * epsilon < shift <= epsilon * (1 + 1e-12)
+    # Chapter 16: no release with this epsilon is worth more than randomized response.
+    assert 0 < worth < np.tanh(epsilon / 2) ** 2
 
 
 def test_python_on_the_page_of_own_mechanisms_shows_what_it_says():

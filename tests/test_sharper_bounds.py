@@ -501,7 +501,10 @@ def outputs():
 
 
 def test_every_theorem_is_followed_by_its_proof():
-    kinds = re.findall(r"\{prf:(theorem|lemma|corollary|proof)\}", source())
+    opened = re.findall(
+        r"\{(?:prf:(theorem|lemma|corollary|proof)|admonition\} (Proof)\n)", source()
+    )
+    kinds = [kind or "proof" for kind, _ in opened]
     statements = [at for at, kind in enumerate(kinds) if kind != "proof"]
     assert len(statements) >= 11
     assert all(kinds[at + 1] == "proof" for at in statements)

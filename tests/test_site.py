@@ -30,7 +30,7 @@ WITHOUT_EXAMPLE = {
     *("learning.models.Shape", "learning.training.Outcome"),
     *("learning.calibration.Reliability", "learning.calibration.Comparison"),
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),
-    *("report.Advice", "report.Decision", "report.EtaEstimates"),
+    *("report.Advice", "report.Decision", "redrawn.Redrawn", "design.DesignedChannel"),
     *("learning.sweep.dask", "learning.sweep.Engine", "learning.sweep.comparisons.Difference"),
     "teach.Feedback",
 }

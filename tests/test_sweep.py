@@ -155,7 +155,10 @@ def test_repeated_mechanisms_run_once():
         ("mechanisms: null", "mechanisms must be a mapping of names to values, not None"),
         ("mechanisms: {RR: 1}", r"RR takes \{epsilon: \[...\]\}, not 1"),
         ("datasets: [a]", "datasets must be a mapping"),
-        ("datasets: {higs: {trials: 3}}", "datasets: 'higs' is unknown; there are fair, higgs"),
+        (
+            "datasets: {higs: {trials: 3}}",
+            "datasets: 'higs' is unknown; there are diabetes, fair, higgs",
+        ),
         ("datasets: {higgs: 5}", "datasets: higgs must be a mapping of names to values, not 5"),
         ("datasets: {higgs: {training: 5}}", "datasets: higgs: training must be a mapping"),
         ("datasets: {higgs: {datasets: {}}}", "datasets: higgs: 'datasets' is unknown"),

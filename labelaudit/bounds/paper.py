@@ -159,7 +159,7 @@ def multiplicative_tail_bound(p: ArrayLike, bag_size: ArrayLike, delta: ArrayLik
     enough for delta near 1.
 
     >>> multiplicative_tail_bound(0.5, [400, 800], 0.05).round(4).tolist()
-    [inf, 0.4169]
+    [inf, 0.2893]
     """
     prior, k = checks.probabilities(p, "p"), sizes(bag_size)
     level = checks.probabilities(delta, "delta")

@@ -223,6 +223,9 @@ class BetaScaling:
     """A map of scores with a slope at either end: a log(eta) - b log(1 - eta) + c as log-odds.
 
     A score of exactly 0 or 1 stays: it claims to be certain.
+
+    >>> BetaScaling((1.0, 1.0, 0.0))([0.2, 0.7, 1.0]).round(12).tolist()
+    [0.2, 0.7, 1.0]
     """
 
     coefficients: tuple[float, float, float]

@@ -128,7 +128,8 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
     >>> import tempfile
     >>> from labelaudit.datasets import read_table
     >>> from labelaudit.report import Target, as_html, as_json
-    >>> plan = AuditPlan(mechanisms=["rr"], epsilons=[0.1, 4.0], target=Target("additive", 0.05))
+    >>> target = Target("additive", 0.05)
+    >>> plan = AuditPlan(mechanisms=["rr"], epsilons=[0.1, 4.0], target=target, search=False)
     >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     frame.to_csv(f"{folder}/survey.csv", index=False)
