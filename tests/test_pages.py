@@ -336,6 +336,7 @@ def test_ledger_finds_a_letter_by_its_name(open_page):
     assert rows.count() == 0
     page.locator("button[data-grade='']").click()
     assert rows.count() == page.locator("tr[data-verdict=false]").count() > 0
+    page.locator("button[data-verdict='']").click()
     box.fill("Beta(2, 30)")
     assert rows.count() > 0
     box.fill("no such words anywhere")
