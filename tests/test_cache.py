@@ -183,7 +183,7 @@ def test_a_readers_own_file_is_fingerprinted(checkout, tmp_path):
 
 
 def test_a_declared_file_that_is_absent_is_refused(checkout):
-    chapter = Chapter("12", "t", ("results/published.csv",), {}, {})
+    chapter = Chapter("12", "t", ("results/published.csv.gz",), {}, {})
     with pytest.raises(ContractError, match="there is no file"):
         data_read(checkout, chapter, {})
 

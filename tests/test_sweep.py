@@ -846,12 +846,12 @@ def test_infinite_share_against_enumeration():
     assert advantages.infinite_share(eta, RandomizedResponse(1.0)) == 0
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
 def test_results_are_exported(swept, tmp_path, suffix):
     path = tmp_path / f"table.{suffix}"
     store = ["--store", str(swept[0] / "store")]
     assert cli.main(["results", *store, "--export", str(path)]) == 0
-    frame = pd.read_csv(path) if suffix == "csv" else pd.read_parquet(path)
+    frame = pd.read_parquet(path) if suffix == "parquet" else pd.read_csv(path)
     assert len(frame) == 6
     wanted = {"auc", "log_loss", "validation_loss", "seed", "seconds", "additive", "multiplicative"}
     assert wanted <= set(frame.columns)

@@ -37,7 +37,7 @@ def shown():
 
 @cache
 def published():
-    return pd.read_csv(ROOT / "results" / "published.csv")
+    return pd.read_csv(ROOT / "results" / "published.csv.gz")
 
 
 def test_a_bag_size_that_leaves_too_few_bags_is_refused():

@@ -64,7 +64,7 @@ def add_parser(subparsers: Any) -> None:
     )
     option = results.add_argument
     option("--store", help="where results are kept", **FOLDER)
-    option("--export", help="a table, .csv or .parquet", **FILE)
+    option("--export", help="a table, .csv, .csv.gz or .parquet", **FILE)
     option("--dataset", choices=datasets.NAMES, help="only the results of one data set")
     option("--grid", help="only the runs of this grid", **FILE)
     option("--verify", action="store_true", help="check every file")
@@ -163,9 +163,9 @@ def run_results(arguments: argparse.Namespace) -> int:
             print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
         print(f"{len(records):,} results")
         return 0
-    suffix = arguments.export.suffix
-    if suffix not in (".csv", ".parquet"):
-        raise CommandError(f"--export must end in .csv or .parquet, not {arguments.export.name!r}")
+    name = arguments.export.name
+    if not name.endswith((".csv", ".csv.gz", ".parquet")):
+        raise CommandError(f"--export must end in .csv, .csv.gz or .parquet, not {name!r}")
     try:
         frame = table(records)
     except ValueError as error:
@@ -174,10 +174,11 @@ def run_results(arguments: argparse.Namespace) -> int:
         asked = f" of {arguments.dataset}" if arguments.dataset else ""
         asked += f" in the grid {arguments.grid}" if arguments.grid else ""
         raise CommandError(f"{store.folder} holds no trainings{asked} to export")
-    if suffix == ".csv":
-        frame.to_csv(arguments.export, index=False, float_format="%.7g")
-    else:
+    if name.endswith(".parquet"):
         frame.to_parquet(arguments.export, index=False)
+    else:  # without the time in its header, a packed table has the same bytes each time
+        packed = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
+        frame.to_csv(arguments.export, index=False, float_format="%.7g", compression=packed)
     print(f"{len(frame):,} rows written to {arguments.export}")
     return 0
 

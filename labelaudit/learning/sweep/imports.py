@@ -27,10 +27,10 @@ RESULT = [*WHOLE, *REAL, "cpu_seconds"]
 
 
 def read_table(path: Path) -> dict[str, dict[str, Any]]:
-    """The rows of an exported table, .csv or .parquet, by what names their training."""
+    """The rows of an exported table by what names their training."""
     try:
-        frame = pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
-    except (OSError, ValueError) as error:
+        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+    except (OSError, EOFError, ValueError) as error:
         raise CommandError(f"cannot read the table {path}: {error}") from None
     missing = [name for name in (*IDENTITY, *RESULT, "diverged") if name not in frame]
     if missing:
