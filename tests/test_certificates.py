@@ -15,7 +15,8 @@ from labelaudit.ledger import certify, verify
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "results" / "certificates.json"
-CERTIFICATES = {item["name"]: item for item in json.loads(KEPT.read_text(encoding="utf-8"))}
+TABLE = json.loads(KEPT.read_text(encoding="utf-8"))
+CERTIFICATES = {item["name"]: item for item in TABLE}
 VERIFIER = ROOT / "labelaudit" / "ledger" / "verify.py"
 
 
@@ -27,9 +28,9 @@ def test_the_verifier_is_short_and_needs_the_standard_library_only():
 
 
 def test_every_claim_is_kept_as_it_stands_in_the_table():
-    claims = {claim["name"]: claim for claim in certify.claims()}
-    kept = {name: {k: v for k, v in c.items() if k != "trees"} for name, c in CERTIFICATES.items()}
-    assert kept == claims
+    kept = [{k: v for k, v in item.items() if k != "trees"} for item in TABLE]
+    assert kept == certify.claims()
+    assert len(CERTIFICATES) == len(TABLE) == 21  # no name hides another
 
 
 @pytest.mark.parametrize("name", CERTIFICATES)
@@ -37,13 +38,52 @@ def test_a_kept_certificate_is_verified(name):
     assert set(verify.verify(CERTIFICATES[name])) == {"verified"}
 
 
+QUARTIC = {**CERTIFICATES["root-of-four"], "trees": ["."]}
+TAIL = CERTIFICATES["tail-rate"]
+
+
+def script(path, content):
+    path.write_text(content, encoding="utf-8")
+    command = [sys.executable, "-I", "-S", VERIFIER, path]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
 def test_the_script_verifies_a_file_and_sees_a_wrong_one(tmp_path):
-    claim = CERTIFICATES["root-of-four"]
-    for tree, status, said in ((".", 0, "{'verified': 1}"), ("?", 1, "{'undecided': 1}")):
-        (tmp_path / "kept.json").write_text(json.dumps([{**claim, "trees": [tree]}]))
-        command = [sys.executable, "-I", "-S", VERIFIER, tmp_path / "kept.json"]
-        run = subprocess.run(command, capture_output=True, text=True)
-        assert (run.returncode, run.stdout) == (status, f"root-of-four: {said}\n"), run.stderr
+    for tree, status, shown in ((".", 0, "{'verified': 1}"), ("?", 1, "{'undecided': 1}")):
+        run = script(tmp_path / "kept.json", json.dumps([{**QUARTIC, "trees": [tree]}]))
+        assert (run.returncode, run.stdout) == (status, f"root-of-four: {shown}\n"), run.stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", json.dumps([{**QUARTIC, "positive": ["-1 * v"]}, QUARTIC])],
+    ids=["empty file", "no certificate", "two of one name, the first wrong"],
+)
+def test_the_script_rejects_a_file_that_proves_nothing(tmp_path, content):
+    run = script(tmp_path / "kept.json", content)
+    assert run.returncode == 1 and run.stdout == "" and run.stderr
+
+
+@pytest.mark.parametrize(
+    ("certificate", "error"),
+    [
+        ({**QUARTIC, "positive": []}, ValueError),
+        ({**QUARTIC, "interval": ["1", "0"]}, ValueError),
+        ({**QUARTIC, "positive": ["0.1 * v"]}, TypeError),
+        ({**QUARTIC, "positive": ["v * (1 / 3)"]}, TypeError),
+        ({**TAIL, "positive": ["D(0.1)"]}, verify.FloatOperation),
+        ({**TAIL, "positive": ["pi > 3.0"]}, verify.FloatOperation),
+        ({**TAIL, "positive": ["1 / (pi - pi)"]}, ArithmeticError),
+    ],
+)
+def test_a_certificate_without_expressions_or_with_floats_is_rejected(certificate, error):
+    with pytest.raises(error):
+        verify.verify(certificate)
+
+
+def test_a_certificate_over_no_whole_number_verifies_nothing():
+    nothing = {**QUARTIC, "whole": {"k": [2, 1]}, "trees": []}
+    assert verify.verify(nothing) == {}
 
 
 @pytest.mark.parametrize(
@@ -85,7 +125,11 @@ def test_undecided_and_missing_parts_are_counted():
 
 def test_bernstein_coefficients_and_the_bessel_function():
     v = verify.Polynomial((Fraction(0), Fraction(1)))
-    assert list(((1 - v) ** 2 + -1 * v).bernstein()) == [1, Fraction(-1, 2), -1]
+    # Bernstein coefficients of (1 - v)^2 - c v are 1, -c/2 and -c; of (v - 1/3)^2 + c they are
+    # 1/9 + c, c - 2/9 and 4/9 + c, so a positive polynomial may need to be cut
+    assert ((1 - v) ** 2).nonnegative() and not ((1 - v) ** 2 + -1 * v).nonnegative()
+    square = (v + Fraction(-1, 3)) ** 2
+    assert (square + Fraction(2, 9)).nonnegative() and not (square + Fraction(1, 9)).nonnegative()
     for value in ("0", "0.79", "4"):
         close = pytest.approx(special.ive(0, float(value)), rel=1e-14)
         assert float(verify.bessel(verify.Decimal(value))) == close
@@ -96,7 +140,7 @@ def test_command_makes_what_is_kept(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(verify, "verify", lambda certificate: {"verified": 1})  # done above
     assert main(["ledger", "--certify", str(tmp_path / "made.json")]) == 0
     made = json.loads((tmp_path / "made.json").read_text(encoding="utf-8"))
-    assert {item["name"]: item for item in made} == CERTIFICATES
+    assert made == TABLE
     shown = capsys.readouterr().out
     assert shown.count("parts:") == len(made) and "undecided" not in shown
 

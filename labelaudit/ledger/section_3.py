@@ -522,19 +522,17 @@ def worst_failure(search: Search, c1: float, c2: float, deltas: list[tuple[float
     return worst
 
 
-@check("T3.7", {"largest_delta": 0.5})
-def tail_of_multiplicative(search: Search, largest_delta: float = 1.0) -> Result:
+@check("T3.7", {"bag_size": 2}, {"c2": 1.3})
+def tail_of_multiplicative(search: Search, bag_size: int = 1, c2: float = 3.02) -> Result:
     """Theorem 3.7: for delta near 1 it fails with all constants; for delta <= 1/2 it holds."""
     deltas = search.pick((1e-6, 0.1, 0.5), (1e-12, 1e-6, 1e-3, 0.05, 0.2, 0.5))
-    worst = worst_failure(search, 64, 3.02, [(delta, log(1 / delta)) for delta in deltas])
+    worst = worst_failure(search, 64, c2, [(delta, log(1 / delta)) for delta in deltas])
     confirm(worst <= 1, "c1 = 64, c2 = 3.02 work for delta <= 1/2")
     wider = worst_failure(search, 32, 2.13, [(d, log(2 / d)) for d in (*deltas, 0.9, 0.999, 1.0)])
     confirm(wider <= 1, "c1 = 32, c2 = 2.13 work with ln(2/delta) for delta <= 1")
-    alone = exact.shift_in_odds([HALF], exact.label_proportions, 0).values()
-    confirm(all(shift in (0, inf) for shift in alone), "a bag of one has |I| infinite")
-    deltas_near_one = [exp(-1 / (4 * c1)) for c1 in (1.0, 32.0, 1e3, 1e6, 1e9)]
-    refuted = [delta for delta in deltas_near_one if delta <= largest_delta and delta < 1]
-    return not refuted, {"worst": worst}
+    infinite = exact.equal_labels([HALF] * bag_size)  # P(|I| infinite), above every threshold
+    near_one = [exp(-bag_size / (4 * c1)) for c1 in (1.0, 32.0, 1e3, 1e6, 1e9)]  # k = bag_size fits
+    return all(infinite <= delta for delta in near_one), {"worst": worst}
 
 
 @check("T3.7-union", {"scale": 0.3})
