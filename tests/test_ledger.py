@@ -35,21 +35,21 @@ def test_all_statements_once_in_the_order_of_the_paper():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_row_has_its_verdict_its_evidence_and_red_mutants(row: Row):
     finding = row.run(QUICK)
-    assert (finding.verdict, finding.grade) == (RECORDED[row.id], GRADES[row.id])
-    assert finding.evidence.strip() and finding.searched.strip()
-    assert finding.evidence.isascii() and finding.searched.isascii()
-    assert not finding.evidence.startswith("Not as the ledger's table has it")
-    assert bool(finding.corrected) == (finding.verdict in NOT_TRUE)
+    assert (finding["verdict"], finding["grade"]) == (RECORDED[row.id], GRADES[row.id])
+    assert finding["evidence"].strip() and finding["searched"].strip()
+    assert finding["evidence"].isascii() and finding["searched"].isascii()
+    assert not finding["evidence"].startswith("Not as the ledger's table has it")
+    assert bool(finding["corrected"]) == (finding["verdict"] in NOT_TRUE)
     assert bool(row.proof) == (row.grade == "proved")
     assert row.chapter in CHAPTERS
     assert row.statement.strip()
     assert row.mutants or row.grade == "read"
     for mutant in row.mutants:
         try:
-            verdict = row.run(QUICK, **mutant).verdict
+            verdict = row.run(QUICK, **mutant)["verdict"]
         except Refuted:
             verdict = "refuted"
-        assert verdict != finding.verdict, mutant
+        assert verdict != finding["verdict"], mutant
 
 
 def test_what_is_read_is_not_true_and_every_check_has_a_row():
@@ -65,8 +65,8 @@ def test_what_is_read_is_not_true_and_every_check_has_a_row():
 def test_a_result_that_is_not_as_the_table_has_it_shows_its_numbers():
     row = next(row for row in ROWS if row.id == "T3.2-sqrt")
     finding = row.run(QUICK, constant=0.9)
-    assert finding.verdict == "false" and finding.corrected is None
-    assert "at_k = 1" in finding.evidence
+    assert finding["verdict"] == "false" and finding["corrected"] is None
+    assert "at_k = 1" in finding["evidence"]
 
 
 def test_one_statement_loads_one_module_of_checks():

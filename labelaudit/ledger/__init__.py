@@ -8,8 +8,6 @@ which is imported when one of its statements is run.
 'misprint'
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections import Counter
@@ -19,30 +17,12 @@ from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from string import Formatter
 from typing import Any, Literal, TypedDict
 
 from labelaudit.command_line import did_you_mean
-from labelaudit.ledger.check import CHECKS, Refuted, Search
-
-__all__ = [
-    "Entry",
-    "Finding",
-    "Grade",
-    "Refuted",
-    "Row",
-    "Search",
-    "Verdict",
-    "as_block",
-    "as_slips",
-    "as_table",
-    "as_totals",
-    "entry",
-    "rows",
-    "run",
-    "select",
-    "slips",
-]
+from labelaudit.ledger.check import CHECKS
+from labelaudit.ledger.check import Refuted as Refuted
+from labelaudit.ledger.check import Search as Search
 
 Verdict = Literal["holds", "false", "loose", "misprint", "gap", "answered", "unchecked"]
 Grade = Literal["proved", "certified", "exact", "searched", "random", "read"]
@@ -55,15 +35,6 @@ RANKS: dict[Rank, str] = {
 }
 _NUMBER = re.compile(r"\{[a-z_]\w*(?:\.\w+|\[\d+\])*(?::[^{}]+)?\}")
 _RANGE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
-
-
-class _Format(Formatter):
-    """Formats a fraction as a float where a format is given; Python 3.11 cannot."""
-
-    def format_field(self, value: Any, format_spec: str) -> str:
-        if format_spec and isinstance(value, Fraction):
-            value = float(value)
-        return str(super().format_field(value, format_spec))
 
 
 class Entry(TypedDict):
@@ -79,17 +50,6 @@ class Entry(TypedDict):
     searched: str
     corrected: str | None
     proof: str | None
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a run of a check shows: verdict and grade, evidence, range searched, corrected form."""
-
-    verdict: Verdict
-    grade: Grade
-    evidence: str
-    searched: str
-    corrected: str | None = None
 
 
 @dataclass(frozen=True)
@@ -122,20 +82,30 @@ class Row:
         import_module(f"{__name__}.{self.section}")
         return CHECKS[self.id].mutants if self.id in CHECKS else ()
 
-    def run(self, search: Search, **mutant: Any) -> Finding:
+    def run(self, search: Search, **mutant: Any) -> Entry:
         """Run the check, as printed or with a mutant's wrong arguments."""
         import_module(f"{__name__}.{self.section}")
         truth, numbers = False, dict[str, Any]()
         if self.id in CHECKS or self.grade != "read":
             truth, numbers = CHECKS[self.id].function(search, **mutant)
-        verdict: Verdict = "holds" if truth else self.fault
-        if bool(truth) == (self.corrected is not None or self.fault == "unchecked"):
-            shown = ", ".join(f"{name} = {value}" for name, value in numbers.items())
-            evidence = f"Not as the ledger's table has it: {shown}"
-            return Finding(verdict, "searched", evidence, "up to this case")
-        texts = (self.evidence, self.searched, self.corrected or "")
-        evidence, searched, corrected = (_fill(text, search, numbers) for text in texts)
-        return Finding(verdict, self.grade, evidence, searched, corrected or None)
+        expected = bool(truth) != (self.corrected is not None or self.fault == "unchecked")
+        shown = ", ".join(f"{name} = {value}" for name, value in numbers.items())
+        texts = [f"Not as the ledger's table has it: {shown}", "up to this case", ""]
+        if expected:
+            table = (self.evidence, self.searched, self.corrected or "")
+            texts = [_fill(text, search, numbers) for text in table]
+        return {
+            "id": self.id,
+            "line": self.line,
+            "verdict": "holds" if truth else self.fault,
+            "grade": self.grade if expected else "searched",
+            "rank": self.rank or ("step" if self.section.startswith("appendix") else "text"),
+            "slip": self.slip or self.id,
+            "evidence": texts[0],
+            "searched": texts[1],
+            "corrected": texts[2] or None,
+            "proof": self.proof if expected else None,
+        }
 
 
 def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
@@ -144,8 +114,10 @@ def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
     >>> _fill("eta in {0, 1/2}, k to {9|99}, slack {slack:.2f}", Search(quick=True), {"slack": 0.5})
     'eta in {0, 1/2}, k to 9, slack 0.50'
     """
+    # Python 3.11 cannot format fractions
+    floats = {name: float(v) if isinstance(v, Fraction) else v for name, v in numbers.items()}
     text = _RANGE.sub(lambda part: search.pick(part[1], part[2]), text)
-    return _NUMBER.sub(lambda part: _Format().vformat(part[0], (), numbers), text)
+    return _NUMBER.sub(lambda part: part[0].format(**(floats if ":" in part[0] else numbers)), text)
 
 
 @cache
@@ -177,23 +149,11 @@ def select(only: str | Sequence[str] | None = None) -> list[Row]:
 
 
 def entry(row: Row, search: Search) -> Entry:
-    """Run one check and give its finding in the ledger's form."""
+    """Run one check; an error names its row."""
     try:
-        finding = row.run(search)
+        return row.run(search)
     except Refuted as refuted:
         raise Refuted(f"the check of {row.id} stopped, this is not true: {refuted}") from None
-    return {
-        "id": row.id,
-        "line": row.line,
-        "verdict": finding.verdict,
-        "grade": finding.grade,
-        "rank": row.rank or ("step" if row.section.startswith("appendix") else "text"),
-        "slip": row.slip or row.id,
-        "evidence": finding.evidence,
-        "searched": finding.searched,
-        "corrected": finding.corrected,
-        "proof": row.proof if finding.grade == row.grade else None,
-    }
 
 
 def run(only: str | Sequence[str] | None = None, quick: bool = False) -> list[Entry]:

@@ -5,8 +5,6 @@ Lemmas A.2 and A.3, the general bound for label aggregation. In Lemmas A.2 and A
 counts the *other* examples of a bag of k + 1, and Z_k is their count of positive labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
@@ -18,7 +16,7 @@ from scipy import stats
 
 from labelaudit import bounds
 from labelaudit.ledger import closed_forms, exact
-from labelaudit.ledger.check import Result, Search, Smallest, certified, check, confirm
+from labelaudit.ledger.check import Cases, Result, Search, Smallest, certified, check, confirm
 from labelaudit.ledger.closed_forms import bessel_spread, c_k, enclosure, interval, sum_bound
 from labelaudit.ledger.exact import HALF, total
 
@@ -29,9 +27,8 @@ def first_label(labels: exact.Labels) -> dict[Any, Fraction]:
 
 
 @check("LA.1", {"threshold": Fraction(2, 3)})
-def optimal_attacker(search: Search, threshold: Fraction = HALF) -> Result:
-    """Lemma A.1: try every map from releases to guesses against the formula and the threshold."""
-    flip, agree = Fraction(1, 4), []
+def optimal_attacker(search: Search, threshold: Fraction = HALF) -> Cases:
+    flip = Fraction(1, 4)
     response = exact.randomized_response(flip)
     for eta in exact.small_bags(search.pick(2, 3), steps=6):
         noisy = exact.geometric_proportions(len(eta), flip)
@@ -41,8 +38,8 @@ def optimal_attacker(search: Search, threshold: Fraction = HALF) -> Result:
             formula = exact.additive_advantage(eta, channel, index)
             pairs = exact.joint(eta, channel, index).values()
             success = total(pair[pair[1] >= threshold * sum(pair)] for pair in pairs)
-            agree.append(best == formula == success - max(eta[index], 1 - eta[index]))
-    return all(agree), {"cases": len(agree), "size": len(eta)}
+            yield best == formula == success - max(eta[index], 1 - eta[index])
+    return {"size": len(eta)}
 
 
 def best_joint_success(eta: exact.Bag, channel: exact.Channel) -> Fraction:
@@ -56,37 +53,32 @@ def best_joint_success(eta: exact.Bag, channel: exact.Channel) -> Fraction:
 
 
 @check("e-advf1f2", {"mechanism": first_label})
-def per_example(search: Search, mechanism: exact.Channel = exact.label_proportions) -> Result:
-    """Equation (e:advf1f2): the definition of EAdv against each example's own gap."""
+def per_example(search: Search, mechanism: exact.Channel = exact.label_proportions) -> Cases:
     distribution = [(Fraction(1, 5), Fraction(2, 3)), (Fraction(1, 2), Fraction(1, 3))]
     blind = total(w * max(v, 1 - v) for v, w in distribution)
-    agree = True
     for size in search.pick((1, 2), (1, 2, 3)):
         best = exact.mean_of(distribution, size, lambda eta: best_joint_success(eta, mechanism))
         gaps = {exact.expected_advantage(distribution, mechanism, size, i) for i in range(size)}
-        agree &= gaps == {best - blind}
+        yield gaps == {best - blind}
     pairs = exact.in_bags(mechanism, 2)
     one_bag = exact.expected_advantage(distribution, mechanism, 2)
-    agree &= {exact.expected_advantage(distribution, pairs, 4, i) for i in range(4)} == {one_bag}
-    return agree, {"one_bag": one_bag, "size": size}
+    yield {exact.expected_advantage(distribution, pairs, 4, i) for i in range(4)} == {one_bag}
+    return {"one_bag": one_bag, "size": size}
 
 
 @check("T3.2-post", {"tilt": Fraction(1, 10)})
-def posterior_is_proportion(search: Search, tilt: Fraction = Fraction(0)) -> Result:
-    """Proof of Theorem 3.2: equal priors make the posterior the released proportion."""
+def posterior_is_proportion(search: Search, tilt: Fraction = Fraction(0)) -> Cases:
     sizes = range(1, search.pick(6, 9))
     for size, j in product(sizes, range(1, 10)):
         p = Fraction(j, 12)
         eta = [p + tilt, *[p] * (size - 1)]
         for alpha, after in exact.posterior(eta, exact.label_proportions, 0).items():
-            if after != alpha:
-                return False, {"eta": eta, "alpha": alpha, "posterior": after}
-    return True, {"largest": max(sizes)}
+            yield after == alpha
+    return {"largest": max(sizes)}
 
 
 @check("e-mindiff", {"constant": Fraction(9, 10)})
 def lipschitz(search: Search, constant: Fraction = Fraction(1)) -> Result:
-    """Equation (e:mindiff): the least error of a guess is 1-Lipschitz in the posterior."""
     steps = search.pick(60, 240)
     grid = [Fraction(j, steps) for j in range(steps + 1)]
     slack = Smallest()
@@ -98,7 +90,6 @@ def lipschitz(search: Search, constant: Fraction = Fraction(1)) -> Result:
 
 @check("T3.2-chain", {"constant": 0.99})
 def absolute_deviation(search: Search, constant: float = 1.0) -> Result:
-    """Proof of Theorem 3.2: first (e:mindiff), then Jensen."""
     slack = Smallest()
     for k, j in product(range(1, search.pick(9, 31)), range(1, 20)):
         p = Fraction(j, 20)
@@ -126,7 +117,6 @@ def split_at_half(search: Search, slope: int = 2, weight: Fraction = Fraction(1)
 
 @check("T3.2-tail", {"constant": 0.9})
 def advantage_by_majority(search: Search, constant: float = 1.0) -> Result:
-    """Proof of Theorem 3.2, the case with a gap: a wrong majority is needed to gain anything."""
     slack = Smallest()
     for k, j in product(range(1, search.pick(9, 31)), range(1, 10)):
         p = Fraction(j, 20)
@@ -138,7 +128,6 @@ def advantage_by_majority(search: Search, constant: float = 1.0) -> Result:
 
 @check("T3.2-Bern", {"exponent": 2.0})
 def majority_tail(search: Search, exponent: float = 1.0) -> Result:
-    """Proof of Theorem 3.2: Bernstein's inequality, and the rate that follows."""
     grid = np.concatenate([np.geomspace(1e-6, 0.4999, 400), 0.5 - np.geomspace(1e-4, 0.4, 200)])
     quick, full = np.geomspace(1, 1e4, 12), np.geomspace(1, 1e6, 40)
     sizes = sorted({round(k) for k in search.pick(quick, full)})
@@ -158,7 +147,6 @@ def majority_tail(search: Search, exponent: float = 1.0) -> Result:
 
 @check("LA.2-ck", {"power": 1.0})
 def size_of_c_k(search: Search, power: float = 0.5) -> Result:
-    """Lemma A.2: c_k against its order, with one logarithm as the hidden factor."""
     variances = np.concatenate([[0.0], np.geomspace(1e-15, 0.25, 200)])
     slack = Smallest()
     for k in np.geomspace(1, 1e18, search.pick(60, 600)):
@@ -171,7 +159,6 @@ def size_of_c_k(search: Search, power: float = 0.5) -> Result:
 def aggregation_lemma(
     search: Search, constant: float = bounds.LEMMA_CONSTANT, power: float = 0.25
 ) -> Result:
-    """Lemma A.2: exact advantages, and the Bessel bound that the proof relies on."""
     slack = Smallest()
     for case in closed_forms.all_cases(search):
         k, gain = case.bag_size - 1, case.expected - 4 * case.standard_error
@@ -183,35 +170,30 @@ def aggregation_lemma(
 
 
 @check("LA.2-post", {"shift": 0})
-def posterior_formula(search: Search, shift: int = 1) -> Result:
-    """Proof of Lemma A.2: Bayes' rule for the last example of the bag."""
-    agree = []
+def posterior_formula(search: Search, shift: int = 1) -> Cases:
     for eta in exact.small_bags(search.pick(3, 5)):
         whole, rest = exact.poisson_binomial(eta), exact.poisson_binomial(eta[:-1])
         posteriors = exact.posterior(eta, exact.label_proportions, len(eta) - 1)
         for alpha, after in posteriors.items():
             count = int(alpha * len(eta))
             before = dict(enumerate(rest)).get(count - shift, Fraction(0))
-            agree.append(after == eta[-1] * before / whole[count])
-    return all(agree), {"cases": len(agree), "size": len(eta)}
+            yield after == eta[-1] * before / whole[count]
+    return {"size": len(eta)}
 
 
 @check("LA.2-chain", {"dropped": 1})
-def mean_shift(search: Search, dropped: int = 0) -> Result:
-    """Proof of Lemma A.2: the expected move of the posterior, given the features."""
-    agree = []
+def mean_shift(search: Search, dropped: int = 0) -> Cases:
     for eta in exact.small_bags(search.pick(3, 5)):
         last = eta[-1]
         pairs = exact.joint(eta, exact.label_proportions, len(eta) - 1).values()
         moved = total(abs(last * sum(pair) - pair[1]) for pair in pairs)
         steps = exact.differences(exact.poisson_binomial(eta[:-1]))
-        used = steps[: len(steps) - dropped]
-        agree.append(moved == last * (1 - last) * sum(map(abs, used)))
-    return all(agree), {"cases": len(agree), "size": len(eta)}
+        yield moved == last * (1 - last) * sum(map(abs, steps[: len(steps) - dropped]))
+    return {"size": len(eta)}
 
 
 @check("eq-exp_factor", {"tied": True})
-def factorisation(search: Search, tied: bool = False) -> Result:
+def factorisation(search: Search, tied: bool = False) -> Cases:
     """Equation (eq:exp_factor); the mutant lets the last example repeat the first."""
 
     def spread(eta: exact.Bag) -> Fraction:
@@ -221,11 +203,10 @@ def factorisation(search: Search, tied: bool = False) -> Result:
         last = eta[0] if tied else eta[-1]
         return last * (1 - last) * spread(eta[:-1])
 
-    agree = True
     for distribution, k in product(exact.SMALL_CASES.values(), range(1, search.pick(4, 7))):
         factors = exact.mean_and_mu(distribution)[1] * exact.mean_of(distribution, k, spread)
-        agree &= exact.mean_of(distribution, k + 1, whole) == factors
-    return agree, {"distributions": len(exact.SMALL_CASES), "k": k}
+        yield exact.mean_of(distribution, k + 1, whole) == factors
+    return {"distributions": len(exact.SMALL_CASES), "k": k}
 
 
 @check("eq-main", {"second": 9}, {"third": Fraction(11, 10)})
@@ -242,16 +223,13 @@ def main_bound(search: Search, second: int = 4, third: Fraction = Fraction(1)) -
 
 
 @check("LA.2-1-2mu", {"coefficient": 1})
-def agreement_probability(search: Search, coefficient: int = 2) -> Result:
-    """Proof of Lemma A.2: two labels with the same prior agree with probability 1 - 2 mu."""
-    points = [Fraction(j, 7) for j in range(search.pick(8, 71))]
-    off = [x for x in points if x**2 + (1 - x) ** 2 != 1 - coefficient * x * (1 - x)]
-    return not off, {"cases": len(points)}
+def agreement_probability(search: Search, coefficient: int = 2) -> Cases:
+    for x in (Fraction(j, 7) for j in range(search.pick(8, 71))):
+        yield x**2 + (1 - x) ** 2 == 1 - coefficient * x * (1 - x)
 
 
 @check("LA.2-argmax", {"numerator": 2}, {"constant": 1.1})
 def largest_first_term(search: Search, numerator: int = 1, constant: float = 1.0) -> Result:
-    """Proof of Lemma A.2: maximise x^2 (1-2x)^k."""
     slack = Smallest()
     for k in range(1, search.pick(20, 80)):
         best = min(Fraction(numerator, k + 2), Fraction(1, 4))
@@ -268,7 +246,6 @@ def largest_first_term(search: Search, numerator: int = 1, constant: float = 1.0
 
 @check("LA.2-minab", {"factor": 2})
 def minimum_and_harmonic(search: Search, factor: int = 1) -> Result:
-    """Proof of Lemma A.2: ab/(a+b) is below the minimum, not above it."""
     grid = [Fraction(i, j) for i, j in product(range(1, search.pick(8, 13)), repeat=2)]
     pairs = list(product(grid, repeat=2))
     ratios = [min(a, b) * (a + b) / (a * b) for a, b in pairs]  # the minimum over ab/(a+b)
@@ -320,7 +297,6 @@ def known_sums(search: Search) -> Iterator[tuple[str, int, Any, Any, Any]]:
 
 @check("LA.3", {"constant": 0.5})
 def sum_lemma(search: Search, constant: float = 1.0) -> Result:
-    """Lemma A.3: exact sums, and the Bessel bound that the proof relies on."""
     slack = Smallest()
     for distribution, k, mu, variance, sums in known_sums(search):
         cases = [f"k = {k}, mu = {value:.4g}, {distribution}" for value in mu]
@@ -343,7 +319,6 @@ def inner_intervals(search: Search) -> Iterator[tuple[tuple[Fraction, ...], int,
 
 @check("LA.3-split", {"edge": 1})
 def split_of_the_sum(search: Search, edge: int = 0) -> Result:
-    """Proof of Lemma A.3: shifting the index moves mass across the ends of the interval."""
     slack, cases = Smallest(), 0
     for eta, low, high in inner_intervals(search):
         pmf = exact.poisson_binomial(eta)
@@ -365,21 +340,18 @@ def split_of_the_sum(search: Search, edge: int = 0) -> Result:
 
 
 @check("LA.3-linear", {"shift": Fraction(1, 100)})
-def binomial_on_average(search: Search, shift: Fraction = Fraction(0)) -> Result:
-    """Proof of Lemma A.3: P(Z_k = s) is linear in each prior, and the priors are independent."""
-    agree = True
+def binomial_on_average(search: Search, shift: Fraction = Fraction(0)) -> Cases:
     for distribution, k in product(exact.SMALL_CASES.values(), range(1, search.pick(5, 8))):
         mean = [Fraction(0)] * (k + 1)
         for eta, probability in exact.bags(distribution, k):
             for s, mass in enumerate(exact.poisson_binomial(eta)):
                 mean[s] += probability * mass
-        agree &= mean == exact.binomial(k, exact.mean_and_mu(distribution)[0] + shift)
-    return agree, {"distributions": len(exact.SMALL_CASES), "k": k}
+        yield mean == exact.binomial(k, exact.mean_and_mu(distribution)[0] + shift)
+    return {"distributions": len(exact.SMALL_CASES), "k": k}
 
 
 @check("LA.3-CS", {"extra": 1})
 def cauchy_schwarz(search: Search, extra: int = 0) -> Result:
-    """Proof of Lemma A.3: an interval [a, b] of integers has b - a + 1 members, not b - a."""
     holds = []
     for eta, low, high in inner_intervals(search):
         inside = exact.differences(exact.poisson_binomial(eta))[low : high + 1]
@@ -392,7 +364,6 @@ def cauchy_schwarz(search: Search, extra: int = 0) -> Result:
 
 @check("LA.3-Jensen", {"power": 2.0})
 def jensen(search: Search, power: float = 0.5) -> Result:
-    """Proof of Lemma A.3: the square root is concave; X is the sum of squared differences."""
     slack = Smallest()
     for (name, distribution), k in product(exact.SMALL_CASES.items(), range(1, search.pick(5, 8))):
         bags = list(exact.bags(distribution, k))
@@ -406,7 +377,6 @@ def jensen(search: Search, power: float = 0.5) -> Result:
 
 @check("LA.3-disp8", {"inner": 4})
 def last_display(search: Search, inner: int = 8) -> Result:
-    """Proof of Lemma A.3: with B = 2 mu the display is stronger than the lemma, and false."""
     sizes = [*range(1, search.pick(1001, 3001)), 10_000, 100_000]
     sums = [float(closed_forms.binomial_spread(k, 0.5)) for k in sizes]
     excess = [left / sum_bound(k, 0.25, 0.25, inner) for k, left in zip(sizes, sums, strict=True)]
@@ -425,7 +395,6 @@ def last_display(search: Search, inner: int = 8) -> Result:
 
 @check("LA.3-b1", {"cap": 100})
 def upper_end(search: Search, cap: int = 1) -> Result:
-    """Proof of Lemma A.3: the count runs to k, so the cap must be k."""
     k, p = 100, 0.5
     reach = np.sqrt(k) * c_k(k, p * (1 - p))
     low, high = max(k * p - reach, 0), min(k * p + reach, cap)
@@ -441,7 +410,6 @@ def two_tails(k: int, p: Any, reach: Any) -> Any:
 
 @check("LA.3-tail", {"scale": 3.0})
 def bernstein_tail(search: Search, scale: float = 1.0) -> Result:
-    """Proof of Lemma A.3: the printed c_k is shorter than Bernstein's inequality needs."""
     grid, ratio = np.linspace(0.001, 0.5, 500), {}
     for k in (*range(1, 40), 100, 1000, *search.pick((10_000,), (10_000, 100_000, 1_000_000))):
         variance, logarithm = grid * (1 - grid), np.log(4 * k)

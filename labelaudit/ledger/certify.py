@@ -5,8 +5,6 @@ Taylor shifts in FLINT's rationals. Any other expression is decided by its enclo
 part in ball arithmetic (Arb), without the choice of ends that `verify.py` relies on.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

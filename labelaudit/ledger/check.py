@@ -1,21 +1,25 @@
 """What a check is: a short function that computes numbers and decides whether a statement is true.
 
 A check takes a `Search` (how far to look) and returns a truth value and the numbers behind it. The
-table `statements.yml` turns these into a verdict and a sentence of evidence. Its further arguments
+table `statements.yml` turns these into a verdict and a sentence of evidence; it says what is shown
+and how, so a check has a docstring only where there is more to say. Its further arguments
 have the paper's values as defaults. A *mutant* replaces one of them by a wrong value, and must
 change the verdict; the tests run every mutant.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import wraps
+from inspect import getgeneratorlocals, isgeneratorfunction
 from math import inf
 from typing import Any, TypeVar
 
 Choice = TypeVar("Choice")
 Result = tuple[bool, dict[str, Any]]
 """Whether the statement is true as printed, and the numbers that its evidence quotes."""
+Cases = Generator[bool, None, Any]
+"""Whether the statement is true in each case, one after the other; then such numbers, if any."""
 Function = Callable[..., Result]
 
 
@@ -60,16 +64,41 @@ class Check:
 CHECKS: dict[str, Check] = {}
 
 
-def check(id: str, *mutants: Mapping[str, Any]) -> Callable[[Function], Function]:
+def check(id: str, *mutants: Mapping[str, Any]) -> Callable[[Callable], Callable]:
     """Register the decorated function as the check of the statement `id`."""
 
-    def register(function: Function) -> Function:
+    def register(function: Callable) -> Callable:
         if id in CHECKS:
             raise ValueError(f"statement {id!r} has two checks")
-        CHECKS[id] = Check(function, mutants)
+        whole = in_every_case(function) if isgeneratorfunction(function) else function
+        CHECKS[id] = Check(whole, mutants)
         return function
 
     return register
+
+
+def in_every_case(cases: Callable[..., Cases]) -> Function:
+    """The check that all cases are true; `tried` counts them. A false case shows its numbers.
+
+    >>> def squares(search: Search, last: int = 2):
+    ...     for n in range(last):
+    ...         yield n * n == n
+    >>> in_every_case(squares)(Search()), in_every_case(squares)(Search(), last=4)
+    ((True, {'tried': 2}), (False, {'last': 4, 'n': 2}))
+    """
+
+    @wraps(cases)
+    def function(search: Search, **arguments: Any) -> Result:
+        running, tried = cases(search, **arguments), 0
+        try:
+            while next(running):
+                tried += 1
+        except StopIteration as end:
+            return True, {"tried": tried, **(end.value or {})}
+        variables = getgeneratorlocals(running).items()
+        return False, {n: v for n, v in variables if isinstance(v, int | float | str | Fraction)}
+
+    return function
 
 
 def certified(id: str, claim: str, wrong: tuple[str, str], **numbers: Any) -> None:

@@ -4,8 +4,6 @@ In the bounds the paper's k counts the *other* examples of a bag of k + 1, and Z
 positive labels. `all_cases` lists the distributions of eta on which the general bounds are tried.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction

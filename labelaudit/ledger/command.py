@@ -1,7 +1,5 @@
 """The `labelaudit ledger` command."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

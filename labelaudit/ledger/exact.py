@@ -5,8 +5,6 @@ function from the labels of the bag to a distribution over releases. The advanta
 every labelling, so bags have at most about eight examples; `closed_forms` serves larger ones.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction

@@ -4,8 +4,6 @@ Statements are written as they can be typed, because the command prints them too
 deserve better; they are too short, and too mixed with words, to be worth LaTeX.
 """
 
-from __future__ import annotations
-
 import re
 from html import escape
 
