@@ -28,7 +28,7 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow book chapter lint format bench figure headlines data-higgs data-kdd12 data-diabetes results serve clean distclean lock check-lock
+.PHONY: help test test-slow book chapter lint format bench figure headlines data-higgs data-kdd12 data-diabetes results serve pdf clean distclean lock check-lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ results: $(STAMP)  ## make the tables of eta and of training in results/ again, 
 
 serve: $(STAMP)  ## open the book in the browser and run chapters from their pages (PORT=8000)
 	$(BIN)/labelaudit serve $(if $(PORT),--port $(PORT))
+
+pdf: $(TEST_STAMP)  ## print the site in _build/html as one PDF, with the system's Chromium
+	$(BIN)/labelaudit pdf
 
 clean:  ## remove the site, the chapter runs and every cache
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -23,6 +23,7 @@ COMMANDS = {
     "run": ("book.tools.commands", "run one chapter with parameters of your own"),
     "book": ("book.tools.commands", "run what is out of date and build the site"),
     "serve": ("book.tools.serve.command", "open the book and run chapters from their pages"),
+    "pdf": ("book.tools.pdf", "print the whole book as one PDF"),
     "teach": ("book.tools.teaching", "make a class's own copies of a chapter, and the key"),
     "grade": ("book.tools.teaching", "grade what a class handed in"),
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),

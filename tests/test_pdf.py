@@ -1,0 +1,209 @@
+"""The book as one PDF, made from a small site: bookmarks, links, formulas, page numbers."""
+
+import argparse
+import re
+import shutil
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from book.tools import pdf
+from book.tools.checkout import Checkout
+from book.tools.merged import merge
+from book.tools.site import jupyter_book
+from labelaudit.command_line import CommandError
+
+pypdf = pytest.importorskip("pypdf")
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("pdf")]
+
+CONFIG = {
+    "title": "A small book",
+    "author": "A. Writer",
+    "only_build_toc_files": True,
+    "execute": {"execute_notebooks": "off"},
+    "parse": {"myst_enable_extensions": ["amsmath", "dollarmath"]},
+    "sphinx": {
+        "extra_extensions": ["sphinx_proof", "sphinx_exercise"],
+        "config": {"mathjax_path": "mathjax/tex-svg-full.js"},
+    },
+}
+TOC = {
+    "format": "jb-book",
+    "root": "book/index",
+    "parts": [
+        {
+            "caption": "Chapters",
+            "numbered": True,
+            "chapters": [{"file": "notebooks/01_coin"}, {"file": "notebooks/02_sum"}],
+        }
+    ],
+}
+COIN = """# A coin
+
+## Toss it
+
+A share is $\\frac{1}{k} \\sum_i y_i$, see {doc}`02_sum` and [elsewhere](https://example.org).
+
+```{prf:theorem} Large numbers
+:label: large-numbers
+It tends to $p$.
+```
+
+```{exercise} Heads
+:label: ex-heads
+How often?
+```
+
+```{solution} ex-heads
+:label: sol-heads
+:class: dropdown
+Half of the time.
+```
+
+## A heading so long that on a sheet of paper it breaks into two lines, where Chromium loses a space
+
+The last words of the chapter.
+"""
+SUM = """# A sum
+
+By {prf:ref}`large-numbers`, all is well; {download}`a file <02_sum.md>`.
+
+```{figure} dot.svg
+:name: fig-dot
+
+One dot. {download}`The numbers <02_sum.md>`.
+```
+"""
+DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="9"/></svg>'
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    root = tmp_path_factory.mktemp("small")
+    files = {
+        "_config.yml": yaml.safe_dump(CONFIG),
+        "_toc.yml": yaml.safe_dump(TOC, sort_keys=False),
+        "book/index.md": "# Welcome\n\nTwo chapters: {doc}`../notebooks/01_coin`.\n",
+        "notebooks/01_coin.md": COIN,
+        "notebooks/02_sum.md": SUM,
+        "notebooks/dot.svg": DOT,
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    built = jupyter_book(root, root / "work", strict=True)
+    (root / "_build").mkdir()
+    shutil.move(built, root / "_build" / "html")
+    return Checkout(root)
+
+
+@pytest.fixture(scope="module")
+def printed(checkout, chromium):
+    output = checkout.build / "small.pdf"
+    pages = pdf.write_pdf(checkout, output, chromium)
+    reader = pypdf.PdfReader(output)
+    assert len(reader.pages) == pages
+    return reader
+
+
+@pytest.fixture(scope="module")
+def texts(printed):
+    return [page.extract_text() for page in printed.pages]
+
+
+def test_every_heading_of_the_site_has_a_bookmark(printed, checkout):
+    headings = ["Contents"]
+    for name in ("book/index", "notebooks/01_coin", "notebooks/02_sum"):
+        page = BeautifulSoup((checkout.site / f"{name}.html").read_text("utf-8"), "html.parser")
+        for link in page.select("article .headerlink"):
+            if re.match(r"h\d", link.parent.name):
+                headings.append(link.parent.get_text()[:-1])
+        headings += ["Solutions"] if page.select("article .solution") else []
+    assert [title for _, title, _ in pdf.bookmarks(printed)] == headings
+    assert [level for level, _, _ in pdf.bookmarks(printed)] == [1, 1, 1, 2, 2, 2, 1]
+
+
+def test_every_link_inside_the_book_leads_to_a_page_of_it(printed, checkout):
+    (coin,) = [page for _, title, page in pdf.bookmarks(printed) if title == "1. A coin"]
+    named, outside, targets = printed.named_destinations, set(), []
+    for page in printed.pages:
+        for annotation in page.get("/Annots") or []:
+            link = annotation.get_object()
+            if "/A" in link:
+                outside.add(link["/A"]["/URI"])
+            else:
+                target = named[link["/Dest"]]
+                targets.append((link["/Dest"], printed.get_destination_page_number(target) + 1))
+    assert outside == {"https://example.org/"}
+    # Seven lines of contents but its own, and four links in the text.
+    assert len(targets) >= 6 + 4
+    assert ("/notebooks-01_coin--large-numbers", coin) in targets
+    assert ("/notebooks-01_coin", coin) in targets
+
+
+def test_contents_name_the_pages_of_the_bookmarks(printed, texts):
+    contents = texts[1]
+    for level, title, page in pdf.bookmarks(printed):
+        if title != "Contents" and level <= 2:
+            assert f"{title} {page}" in " ".join(contents.split()), title
+
+
+def test_formulas_are_set(texts):
+    for text in texts:
+        assert "\\" not in text
+        assert "$" not in text
+
+
+def test_no_page_is_blank_and_each_has_its_number_once(texts):
+    assert "A small book" in texts[0]
+    assert "A. Writer" in texts[0]
+    assert not re.search(r"^1$", texts[0], re.MULTILINE)
+    for number, text in enumerate(texts[1:], 2):
+        assert len(re.findall(rf"^{number}$", text, re.MULTILINE)) == 1
+        assert len(text.split()) > 1
+
+
+def test_solutions_stand_at_the_end_of_their_chapter(texts):
+    whole = "\n".join(texts[2:])
+    words = ["How often?", "The last words", "Half of the time", "all is well", "One dot"]
+    assert sorted(words, key=whole.index) == words
+    # An offer of a file is text on paper, and left out where it is a caption's last sentence.
+    assert "a file" in whole
+    assert "The numbers" not in whole
+
+
+def test_screen_readers_get_tags_and_a_language(printed):
+    assert printed.root_object["/MarkInfo"]["/Marked"]
+    assert printed.root_object["/Lang"] == "en"
+    assert printed.metadata.title == "A small book"
+    assert printed.metadata.author == "A. Writer"
+
+
+def test_a_link_to_nowhere_is_reported(checkout, tmp_path):
+    site = tmp_path / "html"
+    shutil.copytree(checkout.site, site)
+    page = site / "notebooks" / "01_coin.html"
+    page.write_text(page.read_text("utf-8").replace('id="large-numbers"', ""), "utf-8")
+    book = merge(site, pdf.parts(checkout), "", "", "")
+    assert book.dangling == {"notebooks-01_coin--large-numbers"}
+
+
+def test_a_formula_that_is_not_set_stops_the_print(chromium, checkout, tmp_path):
+    source = tmp_path / "page.html"
+    source.write_text('<html><body><p class="math">\\(x\\)</p></body></html>', "utf-8")
+    with pytest.raises(pdf.PdfFailed, match=re.escape(r"\(x\)")):
+        pdf.print_page(source, tmp_path / "page.pdf", chromium)
+
+
+def test_invalid_input_is_rejected_before_any_work(checkout, tmp_path, monkeypatch):
+    monkeypatch.setattr(pdf, "find_checkout", lambda: Checkout(tmp_path))
+    arguments = argparse.Namespace(output=None, browser=None)
+    with pytest.raises(CommandError, match="labelaudit book"):
+        pdf.make_pdf(arguments)
+    monkeypatch.setattr(pdf, "find_checkout", lambda: checkout)
+    arguments.output = tmp_path
+    with pytest.raises(CommandError, match="is a folder"):
+        pdf.make_pdf(arguments)
+    with pytest.raises(CommandError, match="'nothing-such' is not a program"):
+        pdf.find_browser("nothing-such")
