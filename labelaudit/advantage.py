@@ -1,7 +1,5 @@
 """How much a release helps the attacker, exact over every release the mechanism can make."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, get_args
 

@@ -1,7 +1,5 @@
 """The Bayes-optimal attacker: what a release says about each label of its bag."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal, TypeGuard
 

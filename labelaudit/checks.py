@@ -1,7 +1,5 @@
 """Checks of input: each error names the offending value and what is allowed."""
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

@@ -1,7 +1,5 @@
 """The distribution of the multiplicative advantage over bags, examples and releases, exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

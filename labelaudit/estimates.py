@@ -1,7 +1,5 @@
 """Averages and tails of advantage and worth over random bags, each with its standard error."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

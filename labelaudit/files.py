@@ -3,8 +3,6 @@
 A reader, or a crash, sees the old content of a file or the new one, never a part of it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -9,8 +9,6 @@ the distribution of the *others'* counts: a table with an entry for each way to 
 classes. With many people and many classes the table is too large, and the call raises an error.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

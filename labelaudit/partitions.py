@@ -1,7 +1,5 @@
 """Random partitions of a sample into bags, and averages over them with their standard errors."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

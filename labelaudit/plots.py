@@ -5,8 +5,6 @@ that figures can be read on a dark page. Printed in grey, a mechanism is recogni
 its marker, and a parameter value by how dark its shade is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The Poisson binomial: the distribution of a bag's label count, a sum of Bernoulli trials."""
 
-from __future__ import annotations
-
 from numpy.typing import ArrayLike
 
 from labelaudit import checks

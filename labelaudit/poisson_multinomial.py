@@ -4,8 +4,6 @@ A bag of k people can be split into c classes in C(k + c - 1, k) ways. Tables ha
 of them and bags along the last axis.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator

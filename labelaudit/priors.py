@@ -3,8 +3,6 @@
 Each has a `label`, the name that figures and captions print.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Repeated releases of the same labels, in the same bags, each with new noise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from functools import cached_property

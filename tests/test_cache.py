@@ -6,7 +6,14 @@ import nbformat
 import pytest
 from book_fixture import edited, make_checkout
 
-from book.tools.cache_key import data_read, folder_files, ingredients, run_name
+from book.tools.cache_key import (
+    data_read,
+    folder_files,
+    imported_files,
+    ingredients,
+    package_files,
+    run_name,
+)
 from book.tools.chapters import Chapter
 from book.tools.checkout import Checkout
 from book.tools.parameters import SCALES, ContractError, Parameter
@@ -169,6 +176,18 @@ def test_a_new_or_renamed_module_changes_the_package(checkout):
     assert before != added != folder_files(checkout.package) != before
     renamed.unlink()
     assert folder_files(checkout.package) == before
+
+
+def test_helpers_of_the_chapters_count_with_the_package(checkout):
+    helper = checkout.package.parent / "book" / "chapters" / "helper.py"
+    helper.parent.mkdir(parents=True)
+    helper.write_text("value = 1\n")
+    before = package_files(checkout)
+    assert "chapters/helper.py" not in imported_files(before, ["labelaudit"])
+    first = imported_files(before, ["labelaudit", "book.chapters", "book.chapters.helper"])
+    helper.write_text("value = 2\n")
+    second = imported_files(package_files(checkout), ["book.chapters.helper"])
+    assert first["chapters/helper.py"] != second["chapters/helper.py"]
 
 
 def test_a_readers_own_file_is_fingerprinted(checkout, tmp_path):

@@ -186,7 +186,7 @@ def test_no_machine_in_the_repository():
 def part(module):
     """The part of the package a dotted module name belongs to, or None if it is not ours."""
     words = module.split(".")
-    if words[:2] == ["book", "tools"]:
+    if words[0] == "book" and words[1:2] in (["tools"], ["chapters"]):
         return "book.tools"
     return (words[1] if len(words) > 1 else "") if words[0] == "labelaudit" else None
 

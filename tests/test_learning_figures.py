@@ -11,9 +11,10 @@ import pytest
 from scipy.special import expit, logit
 
 import labelaudit as la
+from book.chapters import figures, tables, tradeoff
 from labelaudit import plots
-from labelaudit.learning import figures, sweep, tables
-from labelaudit.learning.sweep import advantages, comparisons, tradeoff
+from labelaudit.learning import sweep
+from labelaudit.learning.sweep import advantages, comparisons
 from labelaudit.learning.sweep.grid import Grid
 from labelaudit.learning.sweep.store import Record
 

@@ -9,9 +9,10 @@ import pytest
 from conftest import ROOT
 from test_datasets_prepare import quiet, samples
 
+from book.chapters import tables
 from data_scripts import results
 from labelaudit import datasets
-from labelaudit.learning import calibration, tables
+from labelaudit.learning import calibration
 from labelaudit.learning.learners import Boosting
 from labelaudit.learning.real import (
     REAL,

@@ -49,6 +49,12 @@ def folder_files(folder: Path) -> dict[str, str]:
     }
 
 
+def package_files(checkout: Checkout) -> dict[str, str]:
+    """The digest of every file that chapters may import: the package and `book/chapters`."""
+    helpers = folder_files(checkout.package.parent / "book" / "chapters")
+    return folder_files(checkout.package) | {f"chapters/{name}": helpers[name] for name in helpers}
+
+
 def imported_files(package: Mapping[str, str], modules: Iterable[str]) -> dict[str, str]:
     """The files of the package that belong to imported modules, with their digests.
 

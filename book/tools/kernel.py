@@ -45,7 +45,7 @@ import os, sys
 class Recorder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] == "labelaudit":
+        if name.startswith(("labelaudit", "book.chapters")):
             with open(os.environ["LABELAUDIT_IMPORTS"], "a", encoding="utf-8") as file:
                 file.write(name + "\\n")
 

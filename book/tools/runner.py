@@ -28,9 +28,9 @@ from papermill.exceptions import PapermillExecutionError
 
 from book.tools.cache_key import (
     data_read,
-    folder_files,
     imported_files,
     ingredients,
+    package_files,
     run_name,
 )
 from book.tools.chapters import Chapter, read_source, with_values
@@ -149,7 +149,7 @@ def execute(
         data = data_read(checkout, chapter, parameters)
         # Both are taken before the run: what changes while the chapter runs is seen next time.
         key = ingredients(checkout, chapter, parameters, data)
-        package = folder_files(checkout.package)
+        package = package_files(checkout)
         notebook = _stored(folder)
         reason = "asked to" if fresh else _what_changed(notebook, key, package)
         if notebook is not None and not reason:

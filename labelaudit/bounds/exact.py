@@ -1,7 +1,5 @@
 """Exact values in closed form, or as a short sum."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

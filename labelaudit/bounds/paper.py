@@ -1,7 +1,5 @@
 """The paper's bounds on the advantage, with their constants."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

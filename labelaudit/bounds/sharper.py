@@ -1,7 +1,5 @@
 """Bounds that this book proves (chapter 13), with sharp or explicit constants."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

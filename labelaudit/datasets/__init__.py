@@ -7,8 +7,6 @@
 ((60000, 28), (10000, 28))
 """
 
-from __future__ import annotations
-
 from labelaudit import checks
 from labelaudit.datasets import standins
 from labelaudit.datasets.catalogue import CATALOGUE

@@ -1,7 +1,5 @@
 """Where each data set comes from, as `catalogue.yml` lists it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

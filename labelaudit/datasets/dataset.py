@@ -1,7 +1,5 @@
 """What every loader returns: a training and a test part, their labels, and their origin."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping

@@ -5,8 +5,6 @@ part of statsmodels. R. C. Fair, A Theory of Extramarital Affairs, Journal of
 Political Economy 86 (1978), 45-61; in the public domain.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A user's csv or parquet file as a pandas frame, or an error of one line that says why not."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path

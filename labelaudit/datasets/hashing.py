@@ -6,8 +6,6 @@ splitmix64 applied to `value + (field + 1) * GOLDEN`, all modulo 2^64, and the u
 result scaled to the number of buckets.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

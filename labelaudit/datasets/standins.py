@@ -8,8 +8,6 @@ Rows come in blocks, each from its own random stream. So the first n rows do not
 rows are drawn, and any number of rows can be streamed in constant memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

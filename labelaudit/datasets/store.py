@@ -8,8 +8,6 @@ does in one step. So a process killed at any moment leaves the old set or the ne
     higgs/set-4f21.../           features.npy, labels.npy, test_rows.npy
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

@@ -4,8 +4,6 @@
 values were missing, how rare categories were pooled.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Sequence

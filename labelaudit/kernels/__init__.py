@@ -5,8 +5,6 @@ that defines a function: after a change in one kernel, others would use their ol
 it. Compiled kernels are therefore kept in a folder named by a digest of all kernel sources.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import os

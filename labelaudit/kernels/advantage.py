@@ -8,8 +8,6 @@ eta_i > 1/2 is handled with all labels flipped. Outside the counts' window every
 geometric tail.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

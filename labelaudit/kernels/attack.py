@@ -4,8 +4,6 @@ The recursion of `bag` for one release: in a small bag member by member, in othe
 at once.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -18,8 +18,6 @@ repeats what 0 and k say. All noise is two-sided geometric or Laplace, with q = 
 the ratio of neighbouring terms; q = 0 is no noise at all.
 """
 
-from __future__ import annotations
-
 from labelaudit.kernels import compiled
 from labelaudit.kernels.count import NEGLIGIBLE, TINY, count_pmf, noisy_pmf
 

@@ -1,7 +1,5 @@
 """The distribution of a bag's label count, and of the count with noise."""
 
-from __future__ import annotations
-
 from labelaudit.kernels import compiled
 
 N_CHUNKS = 64

@@ -6,8 +6,6 @@ their bits are. One pass gives sixteen bits of the quantile; four passes give al
 sizes is stored.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

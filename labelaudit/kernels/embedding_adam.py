@@ -1,7 +1,5 @@
 """Adam on the rows of an embedding (`learning.adam` has the formulas): group, catch up, step."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

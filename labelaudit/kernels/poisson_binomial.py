@@ -1,7 +1,5 @@
 """The whole distribution of the count: of every bag, and of every bag without each member."""
 
-from __future__ import annotations
-
 import numpy as np
 from numba import prange
 

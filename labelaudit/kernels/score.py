@@ -5,8 +5,6 @@ A and B do not depend on l_i. So d log P(release) / d l_i = posterior_i - eta_i:
 gradient of maximum likelihood.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tilting: priors moved so that a rare count becomes a typical one."""
 
-from __future__ import annotations
-
 import math
 
 from labelaudit.kernels import compiled

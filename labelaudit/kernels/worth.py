@@ -5,8 +5,6 @@ in b(z) grows by at most R(z - 1) / R(z) a step, and b(z) has the weight R(z): t
 does not grow, as long as b stays at most 1.
 """
 
-from __future__ import annotations
-
 import math
 
 from labelaudit.kernels import compiled

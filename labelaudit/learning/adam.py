@@ -15,8 +15,6 @@ very first steps, where s_j still changes fast, are the terms added up one by on
 torch's SparseAdam is another algorithm: there a row's moments wait for its next gradient.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Two engines do the same work: `Compiled` for weights in main memory, and `InTorc
 operations, for weights on another device. Both take their numbers from the same tables.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any

@@ -1,7 +1,5 @@
 """Training data as a mechanism releases them: random bags, and what a loss learns from."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Callable

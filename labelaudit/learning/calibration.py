@@ -5,8 +5,6 @@ of the features, if the estimate is calibrated: among examples with score t a fr
 label 1. This module measures or corrects that, on labels that the estimate has not seen.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

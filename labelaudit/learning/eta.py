@@ -5,8 +5,6 @@ the advantage over an attacker who sees this model's score. `held_out_eta` does 
 test rows of a data set, whose labels no model sees.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

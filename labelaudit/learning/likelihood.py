@@ -6,8 +6,6 @@ away as debiased losses do. With randomized response it is the forward correctio
 on label noise, with label proportions the likelihood of the count.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -11,8 +11,6 @@ so gradients at such a target are unbiased too (theorem D.2). Clipping the targe
 and so would a floor under the loss, which is unbounded below for a target outside [0, 1].
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ of dense layers uniform with variance 2 / (inputs + outputs) (Glorot), biases ze
 uniform in [-0.05, 0.05]. On the unscaled features of Higgs, larger weights overfit sooner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 

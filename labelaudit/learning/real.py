@@ -4,8 +4,6 @@
 parameter names: a real set's from its prepared rows if there are any, and else from these tables.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterable, Mapping

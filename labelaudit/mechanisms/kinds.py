@@ -1,7 +1,5 @@
 """The kinds of mechanisms as users name them and as every figure draws them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from labelaudit.mechanisms.base import CountChannel, Mechanism

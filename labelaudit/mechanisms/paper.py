@@ -1,7 +1,5 @@
 """The mechanisms of the paper: the label count with noise, without noise, or nothing at all."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

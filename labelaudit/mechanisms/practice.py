@@ -3,8 +3,6 @@
 None of them is label-DP: each epsilon is infinite, except where nothing is told apart.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -24,7 +24,7 @@ import nbformat
 import yaml
 from jupyter_core.utils import run_sync
 
-from book.tools.cache_key import folder_files
+from book.tools.cache_key import package_files
 from book.tools.chapters import Chapter, load_chapters, read_source
 from book.tools.checkout import Checkout
 from book.tools.kernel import (
@@ -72,7 +72,7 @@ class Spare:
     def __init__(self, checkout: Checkout, chapter: Chapter, threads: int) -> None:
         """Start the kernel and let it import, which takes seconds."""
         self.checkout, self.chapter, self.threads = checkout, chapter, threads
-        self.package = folder_files(checkout.package)
+        self.package = package_files(checkout)
         self.folder = Path(tempfile.mkdtemp(prefix="spare-", dir=checkout.build))
         self.kernel = start(checkout, self.folder, self.folder / "imports", threads)
         client = self.kernel.client()
@@ -86,7 +86,7 @@ class Spare:
         self, checkout: Checkout, folder: Path, imports: Path, threads: int
     ) -> Iterator[BookKernel]:
         """The kernel, working in `folder`; one of its own where the package has changed since."""
-        if self.package != folder_files(checkout.package) or not self.alive():
+        if self.package != package_files(checkout) or not self.alive():
             with started_kernel(checkout, folder, imports, threads) as kernel:
                 yield kernel
             return

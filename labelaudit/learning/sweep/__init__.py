@@ -2,8 +2,8 @@
 
 `grid` says which runs there are. `runs` compares them with the `store` and has those it lacks done
 by one of the `engines`. `advantages` audits each mechanism. `comparisons` makes a table of the
-results and compares settings, `tradeoff` draws them, `imports` takes an exported table back into a
-store, and `command` is all of it from a shell.
+results and compares settings, `imports` takes an exported table back into a store, and `command` is
+all of it from a shell.
 """
 
 from labelaudit.learning.sweep.engines import Engine, dask, default_workers, local

@@ -8,8 +8,6 @@ Where negatives were thinned a record holds two advantages: that in the sample a
 the data before thinning, which is the one to show.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """`labelaudit sweep` and `labelaudit results`."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import re

@@ -9,8 +9,6 @@ Settings are compared trial by trial, with Student's interval over trials and th
 that this number of trials would have shown.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

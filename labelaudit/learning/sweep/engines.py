@@ -4,8 +4,6 @@ All three are executors of `concurrent.futures`, so a sweep has one code path. A
 another library serves too, as `Engine(executor, workers)`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os

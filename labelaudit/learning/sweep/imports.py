@@ -4,8 +4,6 @@ A table has all that names a run but not the curve of its epochs, and its number
 is taken from it says so: `made` holds the digest of the table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from pathlib import Path

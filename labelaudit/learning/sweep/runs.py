@@ -4,8 +4,6 @@ The process that sweeps hands out runs and writes their results. A worker only t
 the data but not the store.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import platform

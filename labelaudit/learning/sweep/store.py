@@ -10,8 +10,6 @@ and two stores are merged by copying one into the other. A folder looks like thi
     4f/4f21...c9.json          configuration, data, result, what made it, and a checksum of all
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

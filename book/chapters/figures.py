@@ -3,8 +3,6 @@
 They are drawn with the functions of `labelaudit.plots`, in one colour for each mechanism.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,25 +18,17 @@ from labelaudit import plots
 from labelaudit.advantage import additive_advantage
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats
-from labelaudit.datasets.dataset import Dataset
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
+from labelaudit.learning.real import REAL
 from labelaudit.mechanisms import Mechanism, kind_of
 
-TITLES = {"higgs": "Higgs", "kdd12": "KDD12", "diabetes": "Diabetes"}
-TITLES |= {f"{name}-like": f"{title}, simulated" for name, title in TITLES.items()}
+TITLES = REAL | {f"{name}-like": f"{title}, simulated" for name, title in REAL.items()}
 # The most points of a scatter.
 SCATTERED = 600
 # The fractions at which the distribution of the additive advantage is drawn.
 LEVELS = np.linspace(0, 1, 2001)
 # The values at which the fraction above is drawn.
 ADVANTAGES = np.geomspace(1e-6, 0.5, 400)
-
-
-def stamp(figure: Figure, data: Dataset) -> None:
-    """Say on a figure that its data is a stand-in, if it is."""
-    if data.simulated:
-        title = TITLES.get(data.name, data.name).removesuffix(", simulated")
-        plots.simulated(figure, f"simulated stand-in for {title}")
 
 
 def roc_table(labels: ArrayLike, scores: Mapping[str, ArrayLike]) -> pd.DataFrame:

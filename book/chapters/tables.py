@@ -1,7 +1,5 @@
 """The tables that the chapters on Higgs and KDD12 share: trainings, and estimates of eta."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
+from book.chapters.figures import TITLES
 from labelaudit import plots
-from labelaudit.learning.figures import TITLES
 from labelaudit.learning.sweep.comparisons import LEAST_BAGS
 from labelaudit.learning.sweep.grid import CLEAN
 from labelaudit.mechanisms import KINDS
