@@ -21,7 +21,6 @@ Shape = int | tuple[int, ...]
 class Prior(Protocol):
     """Anything that can draw priors.
 
-    >>> import numpy as np
     >>> class Known:
     ...     def sample(self, shape, rng):
     ...         return np.full(shape, 0.3)
@@ -40,7 +39,6 @@ class Prior(Protocol):
 class Beta:
     """Beta(a, b). The paper's synthetic data sets are Beta(2, 30) and Beta(1, 1), the uniform.
 
-    >>> import numpy as np
     >>> Beta(2, 30).sample(3, np.random.default_rng(0)).shape
     (3,)
     >>> Beta(2, 30).label, Beta(1, 1).label
@@ -92,7 +90,6 @@ def Uniform() -> Beta:
 class TwoPoint:
     """`high` with probability `weight`, else `low`; equal points give labels free of features.
 
-    >>> import numpy as np
     >>> TwoPoint(0.1, 0.9, weight=1).sample(2, np.random.default_rng(0)).tolist()
     [0.9, 0.9]
     >>> TwoPoint(0, 0.5).label, TwoPoint(0.1, 0.1).label
@@ -135,7 +132,6 @@ class TwoPoint:
 class Empirical:
     """The priors of a data set. `partition` splits it into bags; `sample` draws with replacement.
 
-    >>> import numpy as np
     >>> Empirical([0.1, 0.2, 0.3], label="Higgs").partition(2, np.random.default_rng(0)).shape
     (1, 2)
     """

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 from smoke import CHECKOUT, executed, glued, prose, table
 
 import labelaudit as la
-from labelaudit.learning.real import published_eta
+from book.chapters.real import published_eta
 
 TITLES = {"beta-2-30": "Beta(2, 30)", "kdd12": "KDD12", "higgs": "Higgs", "diabetes": "Diabetes"}
 

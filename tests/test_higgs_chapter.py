@@ -9,7 +9,7 @@ import pytest
 import smoke
 from test_datasets_prepare import higgs_csv, higgs_rows, kdd12_rows, libsvm, quiet
 
-from labelaudit.learning.real import RESULTS, published_eta
+from book.chapters.real import RESULTS, published_eta
 
 CHAPTER = "10_higgs"
 executed = partial(smoke.executed, CHAPTER)

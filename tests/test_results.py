@@ -10,11 +10,7 @@ from conftest import ROOT
 from test_datasets_prepare import quiet, samples
 
 from book.chapters import tables
-from data_scripts import results
-from labelaudit import datasets
-from labelaudit.learning import calibration
-from labelaudit.learning.learners import Boosting
-from labelaudit.learning.real import (
+from book.chapters.real import (
     REAL,
     RESULTS,
     chapter_priors,
@@ -22,6 +18,10 @@ from labelaudit.learning.real import (
     published_eta,
     real_priors,
 )
+from data_scripts import results
+from labelaudit import datasets
+from labelaudit.learning import calibration
+from labelaudit.learning.learners import Boosting
 
 SOURCES = {
     "higgs": "higgs_uci_real_57692.parquet",

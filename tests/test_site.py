@@ -26,7 +26,7 @@ RAW = re.compile(
 WITHOUT_EXAMPLE = {
     "datasets.NotPrepared",
     *(f"learning.learners.{name}" for name in ("Fitted", "Boosting", "Neighbours")),
-    *("learning.eta.CrossFitted", "learning.eta.HeldOut", "learning.real.PublishedEta"),
+    *("learning.eta.CrossFitted", "learning.eta.HeldOut", "book.chapters.real.PublishedEta"),
     *("learning.models.Shape", "learning.training.Outcome"),
     *("learning.calibration.Reliability", "learning.calibration.Comparison"),
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),

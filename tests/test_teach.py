@@ -540,7 +540,9 @@ def test_a_notebook_opened_elsewhere_says_how_to_install_the_package():
     first = next(cell for cell in copied("01_setting").cells if cell.cell_type == "code")
     exec(first.source, {"__name__": "here"})
     elsewhere = first.source.replace('"labelaudit")', '"no_such_package_here")')
-    with pytest.raises(ModuleNotFoundError, match=r"clone.* pip install '\.\[notebook\]'"):
+    with pytest.raises(
+        ModuleNotFoundError, match=r"clone.* pip install --editable '\.\[notebook\]'"
+    ):
         exec(elsewhere, {})
 
 

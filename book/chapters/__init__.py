@@ -1,1 +1,1 @@
-"""What chapters 10, 11 and 12 draw and tabulate; they read `results/`, so they need a clone."""
+"""What chapters import that read the tables of `results/`, and so work in a clone only."""

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.metrics import roc_curve
 
+from book.chapters.real import REAL
 from labelaudit import plots
 from labelaudit.advantage import additive_advantage
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
-from labelaudit.learning.real import REAL
 from labelaudit.mechanisms import Mechanism, kind_of
 
 TITLES = REAL | {f"{name}-like": f"{title}, simulated" for name, title in REAL.items()}

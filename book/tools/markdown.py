@@ -49,10 +49,11 @@ if importlib.util.find_spec("labelaudit") is None:
 NOT_INSTALLED = """\
 raise ModuleNotFoundError(
         "this notebook needs the package labelaudit, which is on no package index: clone the"
-        " book's repository and run  pip install '.[{extras}]'  in it"
+        " book's repository and run  pip install --editable '.[{extras}]'  in it"
     )"""
 # Chapters that import one of these need torch and what goes with it; the others do without.
-TRAINS = re.compile(r"^(?:from|import) [^\n]*\b(?:learning|report|torch|sklearn)\b", re.MULTILINE)
+HEAVY = "learning|report|chapters|torch|sklearn"
+TRAINS = re.compile(rf"^(?:from|import) [^\n]*\b(?:{HEAVY})\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ class Batch(NamedTuple):
 class Split:
     """One part of a data set. Its arrays are mapped or computed when they are first used.
 
-    >>> import numpy as np
     >>> from labelaudit.datasets import load
     >>> train = load("fair").train
     >>> batch = next(train.batches(3, np.random.default_rng(0)))

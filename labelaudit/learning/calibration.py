@@ -1,8 +1,8 @@
 """How good an estimated eta is: ranking, calibration and its correction, the attack on true labels.
 
-An audit computed from an estimate is exact for an attacker who sees the estimate and nothing else
-of the features, if the estimate is calibrated: among examples with score t a fraction t has
-label 1. This module measures or corrects that, on labels that the estimate has not seen.
+An audit computed from an estimate is exact for an attacker who sees only the estimate, if that is
+calibrated: among examples with score t a fraction t has label 1. This module measures or corrects
+that, on labels that the estimate has not seen.
 """
 
 import math
@@ -25,9 +25,7 @@ FARTHEST_LOG_ODDS = 15.0
 
 
 def auc(labels: ArrayLike, scores: ArrayLike) -> float:
-    """The probability that a positive example scores above a negative one, ties counting half.
-
-    nan where one of the classes is missing, or a score is.
+    """P(a positive example scores above a negative one), ties counting half; nan without either.
 
     >>> auc([0, 1, 1, 0], [0.1, 0.7, 0.7, 0.7])
     0.75
@@ -69,11 +67,7 @@ def _scored(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64
 
 @dataclass(frozen=True)
 class Reliability:
-    """Bins of examples with similar scores: mean score, fraction of ones and its standard error.
-
-    `error` is the expected calibration error of these bins. A calibrated estimate does not have
-    an error of 0: sampling alone gives `noise` on average.
-    """
+    """Bins of examples with similar scores: mean score, fraction of ones and its standard error."""
 
     predicted: Floats
     observed: Floats
@@ -82,7 +76,7 @@ class Reliability:
 
     @property
     def error(self) -> float:
-        """Mean distance between score and fraction of ones, bins weighted by their examples."""
+        """The expected calibration error: bins are weighted by their examples."""
         return float(np.average(np.abs(self.observed - self.predicted), weights=self.count))
 
     @property
@@ -95,8 +89,8 @@ class Reliability:
 def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliability:
     """The reliability diagram: examples sorted by score, in `bins` groups of similar size.
 
-    Equal scores stay together, so there may be fewer groups. The standard error is that of the
-    fraction of ones if every label were 1 with the probability that its score says.
+    Equal scores stay together, so there may be fewer groups. The standard error is that of
+    calibrated scores.
 
     >>> diagram = reliability([0.1, 0.1, 0.8, 0.8], [0, 1, 1, 1], bins=2)
     >>> diagram.observed.tolist(), diagram.count.tolist()
@@ -118,7 +112,7 @@ def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliabi
 
 
 def expected_calibration_error(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> float:
-    """ECE over groups of similar size: how far fractions of ones are from scores, on average.
+    """The `error` of a reliability diagram.
 
     >>> expected_calibration_error([0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1])
     0.0
@@ -139,13 +133,10 @@ def brier_score(eta: ArrayLike, labels: ArrayLike) -> float:
 def calibration_ratio(eta: ArrayLike, labels: ArrayLike) -> float:
     """Spiegelhalter's statistic: the Brier score less its mean if eta were true, over its spread.
 
-    Standard normal for a true eta. Large and positive where scores are overconfident, negative
-    where they are underconfident. Zero where every score is 0, 1/2 or 1 and right.
-
-    The scores must not have been fitted to these labels in any way. In a cross-fitted and
-    calibrated eta every label has helped to scale the scores of another fold, which pulls the sum
-    over all folds to 0: there the ratio has a fourth of its spread and no power. Ask it of scores
-    before they are scaled (`CrossFitted.raw`), or of rows kept out of the rotation.
+    Standard normal for a true eta, large and positive where scores are overconfident, negative
+    where they are underconfident. The scores must not have been fitted to these labels in any way:
+    in a cross-fitted and calibrated eta each label has helped to scale another fold, which pulls
+    the ratio to 0. Ask it of `CrossFitted.raw`, or of rows kept out of the rotation.
 
     >>> calibration_ratio([0.9] * 100, [1] * 50 + [0] * 50).__round__(1)
     13.3
@@ -166,8 +157,6 @@ def _ratio(value: float, error: float) -> float:
 @dataclass(frozen=True)
 class Scaling:
     """A map of scores that keeps their order: log-odds times `slope`, plus `shift`.
-
-    The slope is one over the temperature. `Scaling(1.0, 0.0)` changes nothing.
 
     >>> Scaling(slope=0.5, shift=0.0)([0.1, 0.5, 0.9]).round(6).tolist()
     [0.25, 0.5, 0.75]
@@ -196,9 +185,9 @@ def _log_odds(eta: Floats) -> Floats:
 def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) -> Scaling:
     """The scaling of log-odds under which held-out labels are likeliest.
 
-    With `shift=False` this is temperature scaling; with a shift it is Platt's scaling, which also
-    corrects the mean. As in Platt's, labels count as slightly less than certain: so the answer is
-    finite where scores separate the labels or all labels are equal. The slope is at least 0.
+    With `shift=False` this is temperature scaling, with a shift Platt's scaling, which also
+    corrects the mean. Labels count as slightly less than certain, as in Platt's, so the answer is
+    always finite. The slope is at least 0.
 
     >>> sure = [0.01] * 10 + [0.99] * 10
     >>> scaling = temperature_scale(sure, [0] * 8 + [1] * 2 + [0] * 2 + [1] * 8)
@@ -286,9 +275,8 @@ def _likeliest(design: Floats, targets: Floats) -> Floats:
 class Comparison:
     """The advantage computed from eta, that of the attack on true labels, and their difference.
 
-    `difference` is realised minus plug-in, with its own standard error: both use the same bags and
-    scores, so it is smaller than either's. `warning` says that the labels contradict the estimate
-    on which the audit is based.
+    `difference` is realised minus plug-in. Both use the same bags and scores, so its standard
+    error is smaller than either's.
     """
 
     plug_in: Estimate
@@ -318,15 +306,11 @@ def compare(
     """Plug-in and realised additive advantage over random partitions into bags.
 
     The plug-in is the mean of `additive_advantage` at `eta`. The realised advantage is the gain in
-    accuracy of the same attacker, who believes `eta`, on the true labels. When `eta` is calibrated
-    they agree up to sampling error, and both estimate the advantage over an attacker who sees these
-    scores. `eta` must not have been fitted to these `labels`. Agreement alone does not show
-    calibration: overconfident scores can give both the same small value, so read `reliability` too.
+    accuracy of the same attacker, who believes `eta`, on true labels that `eta` was not fitted to.
+    For a calibrated `eta` they agree up to sampling error. Agreement alone does not show
+    calibration: read `reliability` too. With `weights` (those of a thinned sample, beside its
+    corrected eta) bags are drawn with replacement in proportion to them.
 
-    With `weights` (those of a thinned sample, beside its corrected eta) bags are drawn with
-    replacement in proportion to them. Otherwise each partition leaves out the remainder.
-
-    >>> import numpy as np
     >>> from labelaudit import RandomizedResponse
     >>> labels = np.tile([0, 1], 500)
     >>> honest = compare(np.full(1000, 0.5), labels, RandomizedResponse(1.0),

@@ -54,7 +54,6 @@ def cross_fit(
     model is trained on all folds but f. `persons` numbers the person of each row from 0: all rows
     of a person are in one fold.
 
-    >>> import numpy as np
     >>> from labelaudit.learning.learners import Neighbours
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal((600, 2))
@@ -122,7 +121,6 @@ class HeldOut:
 def held_out_eta(data: Dataset, learner: Learner, rng: np.random.Generator) -> HeldOut:
     """eta of the test rows: trained on four fifths of the training rows, calibrated on the others.
 
-    >>> import numpy as np
     >>> from labelaudit.datasets import load
     >>> from labelaudit.learning.learners import Boosting
     >>> fair = load("fair", train_rows=500)

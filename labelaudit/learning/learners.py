@@ -35,7 +35,6 @@ class Fitted(Protocol):
 class Learner(Protocol):
     """Anything that can be trained on features and labels.
 
-    >>> import numpy as np
     >>> from types import SimpleNamespace
     >>> from labelaudit.learning.eta import cross_fit
     >>> class Mean:
@@ -218,7 +217,6 @@ class _Neighbourhood:
 class NetworkLearner:
     """A network of `labelaudit.learning.models`, trained on clean labels; it needs torch.
 
-    >>> import numpy as np
     >>> from labelaudit.learning.training import TrainingSettings
     >>> x, y = np.array([[0.0], [1.0]] * 50), np.array([0, 1] * 50)
     >>> learner = NetworkLearner(TrainingSettings("linear", epochs=2))

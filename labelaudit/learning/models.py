@@ -53,7 +53,6 @@ class Shape(NamedTuple):
 class Standardise(nn.Module):
     """Features less their mean, over their standard deviation; unchanged before `fit`.
 
-    >>> import torch
     >>> layer = Standardise(fields=1)
     >>> layer.fit([[1.0], [3.0]])
     >>> layer(torch.tensor([[1.0], [3.0], [4.0]])).flatten().tolist()
@@ -86,7 +85,6 @@ class Network(nn.Module):
 
     `first` is an embedding summed over the row's indices, a `Standardise`, or nothing.
 
-    >>> import torch
     >>> build("small", 2, seed=0)(torch.zeros(3, 2)).shape
     torch.Size([3])
     """

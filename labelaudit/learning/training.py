@@ -176,7 +176,6 @@ def train(
     ends as it would have. `test` is only measured, never used to choose.
 
     >>> from types import SimpleNamespace
-    >>> import numpy as np
     >>> from labelaudit.mechanisms import LabelProportions
     >>> x = np.random.default_rng(0).standard_normal((2000, 3))
     >>> data = SimpleNamespace(features=x, labels=x[:, 0] > 0)

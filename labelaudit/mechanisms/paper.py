@@ -109,7 +109,6 @@ class RandomizedResponse(NoisyCount):
 
     This is clipped geometric noise on a bag of one.
 
-    >>> import numpy as np
     >>> mechanism = RandomizedResponse(epsilon=np.log(3))
     >>> mechanism.likelihood([1.0]).round(6).tolist()
     [[0.333333, 1.0]]
@@ -135,7 +134,6 @@ class LabelProportions(NoisyCount):
 class GeometricProportions(NoisyCount):
     """LLP plus two-sided geometric noise, clipped to [0, 1]: epsilon-label-DP (appendix C).
 
-    >>> import numpy as np
     >>> mechanism = GeometricProportions(bag_size=2, epsilon=np.log(2))
     >>> mechanism.debias([0.0, 0.5, 1.0]).round(12).tolist()
     [-0.5, 0.5, 1.5]

@@ -2,11 +2,8 @@
 
 A learning rate is chosen in one of two ways. `by="test"` is the paper's: the rate with the largest
 mean test AUC, reported with that same AUC. `by="released"` is the honest way: in each trial the
-rate with the least loss on held-out *released* labels. That is post-processing of the release, so
-it costs no privacy, and the test labels it is reported on had no part in it.
-
-Settings are compared trial by trial, with Student's interval over trials and the least difference
-that this number of trials would have shown.
+rate with the least loss on held-out *released* labels, which costs no privacy. Settings are
+compared trial by trial, with Student's interval over trials.
 """
 
 import math
@@ -56,10 +53,8 @@ def table(records: Iterable[Record]) -> pd.DataFrame:
     """A row for each training, with the advantage of its mechanism beside it.
 
     Clean labels have bag size 1 and infinite epsilon. A number that is not known, such as the
-    advantage while a grid is half done, is missing; its column is there all the same. Advantages
-    of one data set must all come from one recipe for eta; those of an earlier revision of the
-    package are not used. The last columns say what made a training: versions, device, and the time
-    at which it was finished.
+    advantage while a grid is half done, is missing. Advantages of one data set must all come from
+    one recipe for eta; those of an earlier revision of the package are not used.
 
     >>> table([]).columns[:5].tolist()
     ['dataset', 'kind', 'bag_size', 'epsilon', 'loss']
@@ -136,9 +131,8 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
 
     `learning_rate` is the one chosen, or the one chosen most often; `aucs` holds the trials', and
     `no_model` counts those that diverged before they had a model, with AUC 0.5. `last_epoch` is
-    the fraction of these runs that kept the weights of the last epoch they were allowed, and
-    `trained_bags` the number of bags that were not held out. A table of more than one grid is an
-    error.
+    the fraction that kept the weights of the last epoch, `trained_bags` the number of bags not held
+    out. A table of more than one grid is an error.
 
     >>> run = {"task": "train", "dataset": "fair", "trial": 0, "mechanism": {"kind": "RR"}}
     >>> settings = {"loss": "cross_entropy"}
@@ -183,11 +177,7 @@ def _trained_bags(run: pd.Series) -> float:
 
 
 def _chosen(runs: pd.DataFrame, by: str) -> pd.DataFrame:
-    """One run for each trial.
-
-    A trial's choice is among the rates it has, the smallest if none has a loss. The best mean is
-    among the rates with the most trials: in half a grid one lucky trial is no mean.
-    """
+    """One run for each trial; the best mean is among the rates with the most trials."""
     if by == "released":
         least = runs["validation_loss"].fillna(math.inf).groupby(runs["trial"]).idxmin()
         return runs.loc[least]
@@ -198,10 +188,9 @@ def _chosen(runs: pd.DataFrame, by: str) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean difference over trials, its interval, and the least difference that would be seen.
+    """A mean difference over trials and its interval.
 
-    `detectable` is the true difference that a two-sided test at the interval's level would notice
-    four times in five.
+    `detectable` is the true difference that a test at its level would notice four times in five.
     """
 
     value: float
@@ -215,9 +204,6 @@ def paired(
     first: Mapping[int, float], second: Mapping[int, float], level: float = 0.95
 ) -> Difference:
     """The mean of first minus second over the trials in common, with Student's interval.
-
-    A trial has the same initial weights for both, and for mechanisms of one bag size the same bags
-    and shuffling, so differences vary less than their terms.
 
     >>> paired({0: 0.71, 1: 0.72, 2: 0.74}, {0: 0.70, 1: 0.70, 2: 0.71}).value.__round__(6)
     0.02
@@ -244,9 +230,8 @@ def difference(value: float, error: float, trials: int, level: float = 0.95) -> 
 def _noticed(trials: int, level: float) -> float:
     """How many standard errors a true difference needs to be seen four times in five.
 
-    The statistic then has Student's non-central distribution. Its tail is an average of normal
-    tails over the estimated standard error, taken at midpoints of equal probability. Unlike scipy's
-    distribution, this also works for two trials, where quantiles are far out.
+    The tail of Student's non-central distribution, as an average of normal tails over the estimated
+    standard error. Unlike scipy's, this also works for two trials, where quantiles are far out.
 
     >>> round(_noticed(3, 0.95), 2), round(_noticed(10, 0.95), 2)
     (5.65, 3.15)
@@ -264,9 +249,7 @@ def _noticed(trials: int, level: float) -> float:
 
 @cache
 def optimism(count: int) -> float:
-    """How many standard errors the best of `count` equal means lies above the truth, on average.
-
-    The mean of the largest of independent standard normal numbers.
+    """The mean of the largest of `count` standard normal numbers: how optimistic a best mean is.
 
     >>> round(optimism(1), 6), round(optimism(8), 3)
     (0.0, 1.424)
@@ -283,13 +266,10 @@ def against(curve: pd.DataFrame, points: pd.DataFrame, measure: str) -> pd.DataF
     """AUC of each point minus that of a curve at the same advantage, trial by trial in `gaps`.
 
     The curve's AUC is interpolated between the two neighbouring settings, in the trials that they
-    and the point have, linearly in the *logarithm* of the advantage: epsilon doubles from one
-    setting to the next, and AUC rises by about as much each time. A point without such a trial,
-    beyond the curve's ends, or with an advantage of 0, infinite or not known is left out: it cannot
-    be compared. Of settings of the curve with the same advantage, that of the largest epsilon is
-    used.
+    and the point have, linearly in the *logarithm* of the advantage. A point without such a trial,
+    beyond the curve's ends, or without a finite positive advantage is left out. Of settings with
+    the same advantage, that of the largest epsilon is used.
 
-    >>> import pandas as pd
     >>> columns = [*SETTING, "additive", "auc", "aucs"]
     >>> low = ("fair", "RR", 1, 1.0, "squared", 0.1, 0.6, {0: 0.6})
     >>> high = ("fair", "RR", 1, 4.0, "squared", 0.4, 0.8, {0: 0.8})
@@ -338,9 +318,7 @@ def by_trial(gaps: Sequence[Mapping[int, float]]) -> dict[int, float]:
 
 
 def together(gaps: Sequence[Mapping[int, float]], level: float = 0.95) -> Difference:
-    """The mean of many differences, with an interval over trials.
-
-    Differences within a trial depend on one another, so they are averaged before the comparison.
+    """The mean of many differences, averaged within each trial, with an interval over trials.
 
     >>> together([{0: 0.1, 1: 0.2}, {0: 0.3, 1: 0.2}]).value
     0.2
@@ -352,10 +330,9 @@ def together(gaps: Sequence[Mapping[int, float]], level: float = 0.95) -> Differ
 def claim_result(claim: str, means: Mapping[int, float]) -> str:
     """Compare the differences of trials with a claim: that they are "lower" than 0, or "similar".
 
-    Reproduced: Student's 95% interval lies on the claim's side, that is below 0, or within
-    `SIMILAR` of it. Differs: it lies wholly on the other side. Reproduced in shape: the interval
-    does not decide, but every single trial is on the claim's side. Not testable here: everything
-    else, and fewer than two trials.
+    Reproduced: Student's 95% interval lies below 0, or within `SIMILAR` of it. Differs: it lies
+    wholly on the other side. Reproduced in shape: the interval does not decide, but every trial is
+    on the claim's side. Not testable here: everything else, and fewer than two trials.
 
     >>> claim_result("lower", {0: -0.03, 1: -0.03, 2: -0.02})
     'reproduced'
@@ -379,11 +356,9 @@ def claim_result(claim: str, means: Mapping[int, float]) -> str:
 def cost(frame: pd.DataFrame, measure: str, limit: float, clean: float) -> dict[str, Any] | None:
     """The best setting whose advantage is at most `limit`, and the AUC it loses to clean labels.
 
-    The best of many is optimistic: its AUC is the largest of `among` that are known with an error,
-    so `cost` is on average too small. `optimism` is by how much if all of them were equally good,
-    which is about the most. An unbiased number needs new trials of the chosen setting.
+    The best of `among` settings is optimistic, so `cost` is on average too small: by `optimism` if
+    all were equally good, which is about the most.
 
-    >>> import pandas as pd
     >>> rows = [("fair", "RR", 1, 1.0, "squared", 0.1, 0.6, 0.01)]
     >>> rows += [("fair", "RR", 1, 4.0, "squared", 0.2, 0.75, 0.01)]
     >>> frame = pd.DataFrame(rows, columns=[*SETTING, "additive", "auc", "error"])

@@ -58,13 +58,11 @@ class Grid:
 
     Trial t has the seed `seed + t` whatever the mechanism. So initial weights are the same, and for
     mechanisms of one bag size bags and shuffling too: mechanisms can be compared trial by trial.
-    All learning rates of a trial see the same release. Other bag sizes make other bags, and a pair
-    of them has less of its noise in common. `train_rows` None takes all rows.
+    All learning rates of a trial see the same release. `train_rows` None takes all rows.
 
-    A **setting** is a mechanism with a loss. Clean labels have the first of the `losses` only.
-    Without `losses` there is one, that of `training`. With `rate_limits` (least, most) a setting
-    gets further learning rates while the best so far is the smallest or the largest: see
-    `next_rate`.
+    A **setting** is a mechanism with a loss. Clean labels have the first of the `losses` only;
+    without `losses` there is that of `training`. With `rate_limits` (least, most) a setting gets
+    further learning rates while the best so far is at an end: see `next_rate`.
 
     >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3, 5e-3), trials=2)
     >>> len(grid), next(grid.each())
@@ -218,10 +216,9 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
 def next_rate(losses: Mapping[float, float], limits: tuple[float, float]) -> float | None:
     """The learning rate to try next, or None where the search ends.
 
-    `losses` are mean validation losses by rate. Where the best is the smallest or the largest rate,
-    the next lies as far beyond it, in logarithms, as its neighbour on the other side; rounded to
-    three digits, so that it has one name. The search ends with a best rate between two others, or
-    at the `limits`.
+    `losses` are mean validation losses by rate. The next rate lies as far beyond the best, in
+    logarithms, as its neighbour on the other side; rounded to three digits, so that it has one
+    name. The search ends with a best rate between two others, or at the `limits`.
 
     >>> next_rate({0.001: 0.66, 0.004: 0.65}, limits=(1e-5, 0.1))
     0.016

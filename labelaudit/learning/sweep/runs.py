@@ -111,8 +111,7 @@ def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1
 
     A search plans a further learning rate for each setting whose runs so far are all done, so a
     plan grows with the results: `complete` plans again until nothing is to do. `shard` (i, n) is
-    the i-th of n parts, equal in size whatever has been done already. A search looks at all runs
-    of a setting, so there the parts are equal in settings.
+    the i-th of n equal parts, whatever has been done already; of settings, where there is a search.
 
     >>> from labelaudit.learning.sweep.grid import Grid
     >>> from labelaudit.learning.sweep.store import Store
@@ -157,8 +156,7 @@ def _setting(run: Configuration) -> str:
 def _further(schedule: Schedule, limits: tuple[float, float]) -> Iterator[Configuration]:
     """The next learning rate of each setting that is done and whose best rate is at an end.
 
-    The best has the least mean loss on *released* validation labels; a run without one, such as
-    one that diverged at once, counts as infinitely bad.
+    The best has the least mean loss on *released* validation labels, infinite for a run without.
     """
     settings: dict[str, dict[float, list[str]]] = {}
     for name, run in schedule.runs.items():
@@ -196,9 +194,8 @@ def _check_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) -> None:
 
 
 def settings_of(grid: Grid, data: Dataset, part: str = "training", **others: Any) -> dict[str, Any]:
-    """Every setting of a training, also those that the grid does not mention.
+    """Every setting of a training, with the paper's model for Higgs, KDD12 and their stand-ins.
 
-    The model is the paper's for Higgs and KDD12 and for their stand-ins, a small one for a table.
     `part` is the entry of the grid that an error message names.
     """
     from labelaudit.learning.training import TrainingSettings
@@ -262,13 +259,11 @@ def run(
 ) -> list[Record]:
     """Do what is to do, store each result as it comes, and return all records of the schedule.
 
-    `work` takes the data set, which each worker loads, and a configuration; or, in place of the
-    data set, the array `values`, which is sent to the workers.
-
-    The first trial comes first, and in it the learning rates in the middle: a small part of a grid
-    already shows all of its settings. Beside that the order is random, so that two sweeps on one
-    store seldom do the same run at once. With a folder of `checkpoints`, which all workers see, a
-    training cut short continues where it was.
+    `work` takes the data set, which each worker loads, or in its place the array `values`, which is
+    sent to the workers; and a configuration. The first trial comes first, and in it the learning
+    rates in the middle: a part of a grid already shows all settings. Beside that the order is
+    random, so that two sweeps on one store seldom do the same run at once. With a folder of
+    `checkpoints`, which all workers see, a training cut short continues where it was.
 
     >>> import tempfile
     >>> small = {"train_rows": 200, "training": {"epochs": 1}}

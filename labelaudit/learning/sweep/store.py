@@ -1,10 +1,9 @@
 """Results that are found by what made them: one small file per run, written in one step.
 
 A result's name is the sha256 of its configuration, the fingerprint of its data and `SCHEMA`, so a
-changed configuration, data set or schema never finds an old result. A test compares one training
-with known numbers, and reminds whoever changes what is computed to raise `SCHEMA`. A file appears
-complete or not at all; any number of sweeps may write to one folder, on a shared file system too,
-and two stores are merged by copying one into the other. A folder looks like this::
+changed configuration, data set or schema never finds an old result. A file appears complete or
+not at all; any number of sweeps may write to one folder, on a shared file system too, and two
+stores are merged by copying one into the other. A folder looks like this::
 
     store.json                 {"schema": 1}
     4f/4f21...c9.json          configuration, data, result, what made it, and a checksum of all
@@ -139,10 +138,9 @@ class Store:
         return name
 
     def set_aside(self, name: str) -> Path | None:
-        """Rename a damaged file, so that its run is done again and nothing is thrown away.
+        """Rename a damaged file, by a digest of its content: its run is done again.
 
-        The new name holds a digest of what the file holds, so one damaged file never replaces
-        another. None where the file is sound or gone: another sweep was quicker.
+        None where the file is sound or gone: another sweep was quicker.
         """
         path = self.path(name)
         try:
