@@ -15,7 +15,7 @@ from scipy import special
 
 from labelaudit.bounds import BESSEL_CONSTANT
 from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Result, Search, Smallest, check, confirm
+from labelaudit.ledger.check import Cases, Result, Search, Smallest, check, confirm, identity
 from labelaudit.ledger.closed_forms import enclosure, interval, squares_bound, sum_bound
 from labelaudit.ledger.exact import HALF, total
 
@@ -217,16 +217,14 @@ def symmetry_of_the_blocks(search: Search, closed: bool = False) -> Result:
     return not unequal, {"first": first, "twice": 2 * first, "unequal": shown, "k": k}
 
 
-@check("PA.6-const", {"inner": 5})
-def constants_of_the_sum(search: Search, inner: int = 4) -> Result:
-    import sympy
-
-    k, b = sympy.symbols("k b", positive=True)
-    first = sympy.pi**2 * sympy.sqrt(sympy.pi) / (4 * sympy.pi * k * b) ** sympy.Rational(3, 2)
-    printed = sympy.pi / (inner * k * b) ** sympy.Rational(3, 2)
-    second = 4 * sympy.pi**2 / (4 * sympy.E * sympy.pi * b * k * (k + 2))
-    quotient = sympy.simplify(second / (sympy.pi / (sympy.E * b * k**2)) - k / (k + 2))
-    return sympy.simplify(first / printed - 1) == 0 and quotient == 0, {}
+identity(
+    "PA.6-const",
+    {
+        "pi**2 * sqrt(pi) / (4*pi*k*b)**(3/2)": "pi / (4*k*b)**(3/2)",
+        "4*pi**2 / (4*E*pi*b*k*(k+2)) / (pi / (E*b*k**2))": "k / (k+2)",
+    },
+    ("(4*k*b)", "(5*k*b)"),
+)
 
 
 def bump(x: Any, alpha: Any) -> Any:

@@ -19,15 +19,17 @@ from math import e, exp, factorial, floor, log10, sqrt
 from typing import Any
 
 import numpy as np
-import sympy
 from numpy.typing import NDArray
 from scipy import stats
 
+from labelaudit.advantage import additive_advantage
 from labelaudit.bounds import BAG_CONSTANT, BESSEL_CONSTANT
 from labelaudit.ledger import closed_forms, exact
-from labelaudit.ledger.check import Cases, Result, Search, certified, check, confirm
-from labelaudit.ledger.closed_forms import counts_of_rest, enclosure, interval
+from labelaudit.ledger.check import Cases, Result, Search, certified, check, confirm, identity
+from labelaudit.ledger.closed_forms import enclosure, interval
 from labelaudit.ledger.exact import HALF, total
+from labelaudit.mechanisms import LabelProportions
+from labelaudit.poisson_binomial import leave_one_out, pmf
 
 FAIR = (HALF,) * 4  # the smallest bag of fair coins with V = 1
 OTHERS = [FAIR, (Fraction(1, 5),) * 9, (Fraction(1, 3),) * 7, (Fraction(0), *FAIR)]
@@ -45,16 +47,6 @@ def random_bags(search: Search) -> Iterator[NDArray]:
             yield np.where(rng.random(size) < rng.random(), 0.5, rng.integers(0, 2, size))
             a, b = 10 ** rng.uniform(-1.5, 1.5, 2)
             yield rng.beta(a, b, size)
-
-
-def rest_pmfs(eta: NDArray) -> NDArray:
-    """Row i: the distribution of the count of the bag without example i, for counts 0..k-1."""
-    return counts_of_rest(np.array([np.roll(eta, -i) for i in range(len(eta))]))
-
-
-def count_pmf(eta: NDArray) -> NDArray:
-    """The distribution of the count of a bag, for counts 0..k."""
-    return counts_of_rest(np.append(0.0, eta)[None])[0]
 
 
 def total_variance(eta: Any) -> Any:
@@ -81,7 +73,7 @@ def distance_to_translated(eta: NDArray, sign: int = -1, fraction: bool = True) 
     shift, rate = translate(eta.sum(), total_variance(eta), sign)
     rate = rate if fraction else total_variance(eta)
     count = np.zeros(max(len(eta), shift + int(rate + 12 * sqrt(rate)) + 30) + 1)
-    count[: len(eta) + 1] = count_pmf(eta)
+    count[: len(eta) + 1] = pmf(eta)
     return distance(np.arange(len(count)), count, shift, rate)
 
 
@@ -188,7 +180,7 @@ certified("LA.10-mid", "middle-term", ("30", "19"), largest=2, constant=3)
 
 def bag_gap(eta: NDArray) -> float:
     """f1 - f2 of one bag under LLP."""
-    return float(np.mean(closed_forms.advantage_from_rest(eta, rest_pmfs(eta))))
+    return float(additive_advantage(eta[None], LabelProportions(len(eta))).mean())
 
 
 def exact_gap(eta: exact.Bag, channel: exact.Channel = exact.label_proportions) -> Fraction:
@@ -306,9 +298,9 @@ def explicit_bound(search: Search, constant: float = 9.0) -> Result:
     return worst <= 1, {"worst": worst, "tried": tried}
 
 
-def float_moves(pmf: NDArray) -> NDArray:
+def float_moves(masses: NDArray) -> NDArray:
     """|P(Z = s) - P(Z = s - 1)| along the last axis."""
-    return np.asarray(abs(np.diff(pmf, prepend=0.0, append=0.0)))
+    return np.asarray(abs(np.diff(masses, prepend=0.0, append=0.0)))
 
 
 def expected_move(eta: exact.Bag) -> Fraction:
@@ -324,10 +316,10 @@ def neighbouring_counts(search: Search, constant: float = 9.0) -> Result:
     scaled = []
     for eta in random_bags(search):
         if total_variance(eta) >= 1:
-            moves, variance = float_moves(count_pmf(eta[1:])), total_variance(eta[1:])
+            moves, variance = float_moves(pmf(eta[1:])), total_variance(eta[1:])
             bessel = closed_forms.bessel_spread(1, variance)
             confirm(moves.sum() <= bessel + 1e-12, "the Bessel bound")
-            scaled.append(moves[count_pmf(eta) > 0].sum() * sqrt(variance))
+            scaled.append(moves[pmf(eta) > 0].sum() * sqrt(variance))
     sizes = search.pick((10, 1000), (5, 10, 100, 1000, 10**4, 10**5, 10**6))
     for size, p in product(sizes, (0.5, 0.3, 0.05, 1e-2, 1e-3, 1e-4)):
         if size * p * (1 - p) >= 1:
@@ -358,15 +350,15 @@ def triangle_step(search: Search, compared: str = "Sigma1") -> Result:
     gamma = [0 * unit, 0 * unit, *(unit / factorial(j) for j in range(4))]
     count, rest = exact.poisson_binomial(eta), [*exact.poisson_binomial(eta[1:]), Fraction(0)]
 
-    def apart(pmf: list[Fraction]) -> Any:  # the sum over s = 0..5 of absolute differences
-        return sum(abs(enclosure(a) - b) for a, b in zip(pmf, gamma, strict=True))
+    def apart(masses: list[Fraction]) -> Any:  # the sum over s = 0..5 of absolute differences
+        return sum(abs(enclosure(a) - b) for a, b in zip(masses, gamma, strict=True))
 
     full = apart(count) + 1 - sum(gamma)  # and the mass of Gamma beyond 5
     printed = apart(rest if compared == "Sigma1" else count)
     for bag in random_bags(search):
         variance = total_variance(bag[1:])
         if variance >= 1:
-            left = float_moves(count_pmf(bag[1:])).sum()
+            left = float_moves(pmf(bag[1:])).sum()
             rate1 = translate(bag[1:].sum(), variance)[1]
             top = float(stats.poisson.pmf(floor(rate1), rate1))
             right = 4 * distance_to_translated(bag[1:]) + 2 * top
@@ -429,8 +421,8 @@ def final_display(search: Search, first: Fraction = Fraction(1)) -> Result:
 
 def weighted_moves(eta: np.ndarray) -> np.ndarray:
     """mu_i E_s|(P(Sigma^(-i)=s) - P(Sigma^(-i)=s-1))/P(Sigma=s)| for each i."""
-    moves = float_moves(rest_pmfs(eta))
-    return np.asarray(eta * (1 - eta) * moves[:, count_pmf(eta) > 0].sum(axis=1))
+    moves = float_moves(leave_one_out(eta))
+    return np.asarray(eta * (1 - eta) * moves[:, pmf(eta) > 0].sum(axis=1))
 
 
 @check("TA.9-E", {"average": True})
@@ -581,12 +573,11 @@ def advantage_formula(
             yield best == formula == printed
 
 
-@check("TA.17-ratio", {"inverted": True})
-def odds_order(search: Search, inverted: bool = False) -> Result:
-    eta, pi = sympy.symbols("eta pi")
-    ratio = (1 - pi) / pi if inverted else pi / (1 - pi)
-    identity = sympy.simplify(eta / (1 - eta) - ratio - (eta - pi) / ((1 - eta) * (1 - pi)))
-    return identity == 0, {}
+identity(
+    "TA.17-ratio",
+    {"eta/(1-eta) - flip/(1-flip)": "(eta-flip) / ((1-eta)*(1-flip))"},
+    ("- flip/(1-flip)", "- (1-flip)/flip"),
+)
 
 
 @check("TA.17-info", {"flip": HALF})

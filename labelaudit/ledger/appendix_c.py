@@ -14,7 +14,7 @@ import numpy as np
 import sympy
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Result, Search, check, confirm
+from labelaudit.ledger.check import Cases, Result, Search, check, confirm, identity
 from labelaudit.ledger.exact import HALF
 
 Q, EPSILON, SIZE = sympy.symbols("q epsilon k", positive=True)
@@ -27,17 +27,14 @@ def reported_sizes(search: Search) -> Result:
     return False, {"runs": runs, "higgs_hours": runs // 6, "kdd_hours": runs * 20}
 
 
-@check("C-RRdeb", {"wrong": 1})
-def response_debiasing(search: Search, wrong: int = 0) -> Result:
-    odds, at_zero, at_one = sympy.symbols("odds f0 f1", positive=True)
-    flip = 1 / (1 + wrong + odds)
-    left = []
-    for own, other in ((at_zero, at_one), (at_one, at_zero)):
-        mean = (1 - flip) * own + flip * other
-        stated = (odds - 1) / (odds + 1) * own + (own + other) / (odds + 1)
-        undone = (odds + 1) / (odds - 1) * mean - (own + other) / (odds - 1)
-        left += [sympy.simplify(mean - stated), sympy.simplify(undone - own)]
-    return all(difference == 0 for difference in left), {}
+identity(
+    "C-RRdeb",  # exchanging f0 and f1 gives the other label
+    {
+        "(1 - 1/(1+odds)) * f0 + 1/(1+odds) * f1": "(odds-1)/(odds+1)*f0 + (f0+f1)/(odds+1)",
+        "(odds+1)/(odds-1) * (f1/(1+odds) + f0*odds/(1+odds)) - (f0+f1)/(odds-1)": "f0",
+    },
+    ("1/(1+odds)", "1/(2+odds)"),
+)
 
 
 @check("C-advsame", {"after": lambda value: Fraction(round(value) > 0)})

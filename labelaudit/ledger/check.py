@@ -7,6 +7,7 @@ have the paper's values as defaults. A *mutant* replaces one of them by a wrong 
 change the verdict; the tests run every mutant.
 """
 
+import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -115,6 +116,24 @@ def certified(id: str, claim: str, wrong: tuple[str, str], **numbers: Any) -> No
         positive = [text.replace(*change) if change[0] else text for text in found["positive"]]
         halves = {**found, "positive": positive, "trees": ["/.."]}
         return set(verify.verify(halves)) == {"verified"}, numbers
+
+
+def identity(id: str, sides: Mapping[str, str], wrong: tuple[str, str]) -> None:
+    """Register equations as the check of `id`; a name that sympy does not know is positive.
+
+    The mutant replaces the text `wrong[0]` by `wrong[1]`.
+    """
+
+    @check(id, {"change": wrong})
+    def equal(search: Search, change: tuple[str, str] = ("", "")) -> Cases:
+        import sympy
+
+        words = set(re.findall(r"[A-Za-z]\w*", str(sides))) - set(dir(sympy))
+        names = {word: sympy.Symbol(word, positive=True) for word in words}
+        for pair in sides.items():
+            texts = (text.replace(*change) if change[0] else text for text in pair)
+            left, right = (sympy.sympify(text, names) for text in texts)
+            yield sympy.simplify(left - right) == 0
 
 
 @dataclass

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from labelaudit import bounds
+from labelaudit.advantage import additive_advantage
 from labelaudit.ledger.check import Search
+from labelaudit.mechanisms import LabelProportions
 
 interval: Any = mpmath.iv
 """Interval arithmetic: a comparison of two enclosures is a proof."""
@@ -27,36 +29,12 @@ def enclosure(value: Fraction) -> Any:
     return interval.mpf(value.numerator) / value.denominator
 
 
-def advantage_from_rest(eta: Any, rest: NDArray[np.float64]) -> Any:
-    """f_1i - f_2i under LLP of one example, from the distribution of the other labels' count.
-
-    The last axis of `rest` runs over the counts of the other examples; `eta` has one axis less.
-    """
-    eta = np.asarray(eta)[..., None]
-    edge = np.zeros((*rest.shape[:-1], 1))
-    negative = (1 - eta) * np.concatenate([rest, edge], axis=-1)
-    positive = eta * np.concatenate([edge, rest], axis=-1)
-    least = np.minimum(eta, 1 - eta)[..., 0]
-    return least - np.minimum(negative, positive).sum(axis=-1)
-
-
-def counts_of_rest(priors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """For each row: the distribution of the count of its last k - 1 labels, for counts 0..k-1."""
-    rest = np.zeros_like(priors)
-    rest[:, 0] = 1.0
-    for column in priors[:, 1:].T:
-        moved = rest[:, :-1] * column[:, None]
-        rest *= 1 - column[:, None]
-        rest[:, 1:] += moved
-    return rest
-
-
 def bag_advantage(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     """f_1i - f_2i under LLP of the first example of each bag; `eta` is (n_bags, bag_size).
 
     Priors are exchangeable, so the mean over bags of independent draws estimates EAdv.
     """
-    return np.asarray(advantage_from_rest(eta[:, 0], counts_of_rest(eta)))
+    return additive_advantage(eta, LabelProportions(eta.shape[1]))[:, 0]
 
 
 def log_binomial(size: Any, count: Any) -> Any:
