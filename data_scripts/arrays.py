@@ -14,8 +14,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from book.tools.locks import Busy, locked
 from labelaudit.datasets.store import FORMAT, DataError, data_folder
-from labelaudit.files import Busy, file_digest, locked, write_atomically
+from labelaudit.files import file_digest, write_atomically
 
 ROWS_MAPPED = 500
 

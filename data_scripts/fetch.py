@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+from data_scripts.catalogue import CATALOGUE, RemoteFile
 from data_scripts.reading import progress_bar
-from labelaudit.datasets.catalogue import CATALOGUE, RemoteFile
 from labelaudit.datasets.store import DataError, data_folder
 from labelaudit.files import file_digest
 

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data_scripts.arrays import new_set, publish, swap_rows, write_header
+from data_scripts.catalogue import CATALOGUE
 from data_scripts.fetch import fetch, fetched
 from data_scripts.reading import HashedFile, Layout, progress_bar
 from labelaudit.command_line import Parser, exit_status
 from labelaudit.datasets import how_to_prepare, store
-from labelaudit.datasets.catalogue import CATALOGUE
 from labelaudit.datasets.dataset import held_out
 from labelaudit.datasets.hashing import DESCRIPTION
 from labelaudit.datasets.store import DataError, NotPrepared, data_folder

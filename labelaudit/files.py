@@ -1,4 +1,4 @@
-"""Files that several processes share: atomic writes, digests of content, locks.
+"""Files that several processes share: atomic writes, digests of content.
 
 A reader, or a crash, sees the old content of a file or the new one, never a part of it.
 """
@@ -9,7 +9,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -67,36 +67,3 @@ def file_digest(path: Path, algorithm: str = "sha256") -> str:
     """The checksum of a file, read in small pieces."""
     with open(path, "rb", buffering=0) as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
-
-
-class Busy(Exception):
-    """Another process holds the lock."""
-
-
-@contextlib.contextmanager
-def locked(
-    path: Path, *, waiting: Callable[[], None] | None = None, stop: threading.Event | None = None
-) -> Iterator[None]:
-    """Hold an exclusive lock on `path`; the operating system frees it when the holder dies.
-
-    Without `waiting` a lock that another process holds raises `Busy` at once. With it, `waiting` is
-    called once and the lock is waited for, until `stop` is set, which raises `Busy` as well.
-    """
-    from filelock import FileLock, Timeout
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path, timeout=0)
-    try:
-        lock.acquire()
-    except Timeout:
-        if waiting is None:
-            raise Busy(path) from None
-        waiting()
-        try:
-            lock.acquire(timeout=-1, cancel_check=stop.is_set if stop else None)
-        except Timeout:
-            raise Busy(path) from None
-    try:
-        yield
-    finally:
-        lock.release()

@@ -83,10 +83,10 @@ def beliefs(
         kind = kind_of(mechanism)
         axes.scatter(values, lines, marker=kind.marker, s=48, color=kind.colour, label=kind.name)
     axes.set(xlim=(-0.03, 1.03), xlabel="probability that the label is 1")
-    _named_lines(axes, names)
+    named_lines(axes, names)
 
 
-def _named_lines(axes: Axes, names: Sequence[str]) -> None:
+def named_lines(axes: Axes, names: Sequence[str]) -> None:
     """Name the horizontal lines 0, 1, ... from top to bottom."""
     axes.set_yticks(np.arange(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
@@ -112,7 +112,7 @@ def lone(x: ArrayLike) -> Options:
     return {"marker": "o"} if np.size(x) == 1 else {}
 
 
-def _markers(mechanism: Mechanism) -> Options:
+def markers(mechanism: Mechanism) -> Options:
     """Markers of a mechanism's colour and shape, without a line."""
     kind = kind_of(mechanism)
     return {"color": kind.colour, "marker": kind.marker, "linestyle": "none"}
@@ -130,7 +130,7 @@ def measured(
     axes: Axes, x: ArrayLike, y: ArrayLike, error: ArrayLike, mechanism: Mechanism, **options: Any
 ) -> None:
     """Simulated values of the same quantity: markers with bars of two standard errors."""
-    style = _markers(mechanism) | {"markersize": 4.5}
+    style = markers(mechanism) | {"markersize": 4.5}
     bars = 2 * np.asarray(error)
     axes.errorbar(np.asarray(x), np.asarray(y), bars, capsize=2, elinewidth=1, **(style | options))
 
@@ -167,119 +167,6 @@ def scatter(axes: Axes, eta: ArrayLike, posterior: ArrayLike, colour: str, **opt
     style: Options = {"s": 5, "linewidths": 0, "alpha": 0.75, "clip_on": False}
     dense = points[0].size > MOST_VECTOR_POINTS
     axes.scatter(*points, color=colour, rasterized=dense, **(style | options))
-
-
-def shifts(axes: Axes, eta: ArrayLike, shift: ArrayLike, mechanism: Mechanism, top: float) -> None:
-    """|I| against the log-odds of the prior; what exceeds `top` is drawn on a line above it."""
-    kind, sizes = kind_of(mechanism), np.abs(shift)
-    heights = np.where(sizes > top, 1.08 * top, sizes)
-    options: Options = {"marker": kind.marker, "s": 9, "label": kind.name}
-    scatter(axes, logit(np.asarray(eta, dtype=np.float64)), heights, kind.colour, **options)
-    axes.set(xlabel="log-odds of the prior", ylim=(-0.04 * top, 1.14 * top))
-    if np.isinf(mechanism.epsilon):
-        axes.annotate(
-            f"{np.mean(sizes > top):.1%} above",
-            (1, 0.85),
-            xycoords="axes fraction",
-            ha="right",
-            color=kind.colour,
-            fontweight="bold",
-            fontsize=FONT_SIZE - 1,
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
-        )
-
-
-def fraction_above(
-    axes: Axes, values: ArrayLike, fraction: ArrayLike, mechanism: Mechanism
-) -> None:
-    """The fraction of people whose advantage exceeds each value, on logarithmic axes."""
-    x, y = np.asarray(values), np.asarray(fraction)
-    drawn = (x > 0) & (y > 1e-12)
-    curve(axes, x[drawn], y[drawn], mechanism)
-    axes.set(xscale="log", yscale="log", xlim=(1e-6, 0.6), ylim=(1e-4, 1.4))
-    axes.set(xlabel="additive advantage", xticks=[1e-6, 1e-4, 1e-2])
-
-
-def exact_cdf(axes: Axes, t: ArrayLike, probability: ArrayLike, mechanism: Mechanism) -> None:
-    """A distribution function known exactly, as a line."""
-    curve(axes, t, probability, mechanism, drawstyle="steps-post")
-
-
-def sampled_cdf(
-    axes: Axes, sample: ArrayLike, mechanism: Mechanism, *, count: int = 25, **options: Any
-) -> None:
-    """A sample's distribution function, as `count` markers; infinite values are not drawn."""
-    values = np.sort(np.ravel(sample))
-    chosen = np.unique(np.linspace(0, values.size - 1, count).round().astype(int))
-    chosen = chosen[np.isfinite(values[chosen])]
-    # A value that occurs several times gets its highest rank, as in the distribution function.
-    fractions = np.searchsorted(values, values[chosen], side="right") / values.size
-    style = _markers(mechanism) | {"markersize": 5, "markerfacecolor": "white"}
-    style |= {"clip_on": False, "zorder": 4}
-    axes.plot(values[chosen], fractions, **(style | options))
-
-
-def infinite_fraction(axes: Axes, fraction: float, mechanism: Mechanism) -> None:
-    """Write the fraction of mass at infinity, where a distribution function ends below 1."""
-    colour = kind_of(mechanism).colour
-    right = axes.get_xlim()[1]
-    if fraction >= 0.05:
-        ends: Options = {"arrowstyle": "<->", "color": colour, "shrinkA": 0, "shrinkB": 0}
-        bottom, top = (right, 1 - fraction), (right, 1.0)
-        axes.annotate("", bottom, top, arrowprops=ends, annotation_clip=False)
-    # There is space above a curve that ends low, and below a curve that ends high.
-    axes.annotate(
-        f"{fraction:.2%}\nat infinity",
-        (right, 1 - fraction / 2 if fraction > 0.4 else 0.4),
-        (-6, 0),
-        textcoords="offset points",
-        ha="right",
-        va="center",
-        color=colour,
-        fontweight="bold",
-        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
-        zorder=5,
-    )
-
-
-def reliability(
-    axes: Axes, predicted: ArrayLike, observed: ArrayLike, error: ArrayLike, **options: Any
-) -> None:
-    """A reliability diagram: fractions of ones against scores, with two standard errors."""
-    style: Options = {"color": "black", "marker": "o", "markersize": 4, "linewidth": 1}
-    bars = 2 * np.asarray(error)
-    axes.errorbar(
-        np.asarray(predicted), np.asarray(observed), bars, elinewidth=1, **(style | options)
-    )
-    square(axes)
-    axes.set_xlabel("score")
-
-
-def plug_in_and_realised(
-    axes: Axes,
-    names: Sequence[str],
-    plug_in: ArrayLike,
-    realised: ArrayLike,
-    error: ArrayLike,
-    mechanism: Mechanism,
-) -> None:
-    """The plug-in advantage (open) and the realised one (filled) of each estimate of eta.
-
-    Bars are two standard errors of the difference, around the realised advantage. A plug-in value
-    outside its bar has an exclamation mark.
-    """
-    lines = np.arange(len(names), dtype=float)
-    expected, actual, bars = np.asarray(plug_in), np.asarray(realised), 2 * np.asarray(error)
-    style = _markers(mechanism)
-    axes.errorbar(actual, lines, xerr=bars, capsize=2, markersize=6, label="realised", **style)
-    style |= {"markerfacecolor": "white", "markersize": 9, "zorder": 3}
-    axes.plot(expected, lines, label="plug-in", **style)
-    for line in np.flatnonzero(np.abs(expected - actual) > bars):
-        point = (max(expected[line], actual[line] + bars[line]), line)
-        axes.annotate("!", point, (7, 0), textcoords="offset points", va="center", weight="bold")
-    axes.set_title(kind_of(mechanism).name)
-    axes.margins(x=0.12)
-    _named_lines(axes, names)
 
 
 def legend(figure: Figure, axes: Axes, *, columns: int = 4, **options: Any) -> None:

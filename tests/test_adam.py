@@ -11,11 +11,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="training needs torch")
 from torch import nn  # noqa: E402
 
-from labelaudit.learning import adam, adam_rows  # noqa: E402
+from labelaudit.learning import adam  # noqa: E402
 
 N_ROWS, DIMENSION, FIELDS, BATCH = 100, 6, 3, 8
 RATE = 1e-2
-ENGINES = {"compiled": adam_rows.Compiled, "torch": adam_rows.InTorch}
+ENGINES = {"compiled": adam.Compiled, "torch": adam.InTorch}
 
 
 def _embedding(seed: int = 0) -> nn.EmbeddingBag:
@@ -91,9 +91,9 @@ def test_sparse_adam_is_another_algorithm():
 
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
-    "last", [1, 2, 50, adam_rows.EARLY - 1, adam_rows.EARLY, adam_rows.EARLY + 1, 5_000, 10**6]
+    "last", [1, 2, 50, adam.EARLY - 1, adam.EARLY, adam.EARLY + 1, 5_000, 10**6]
 )
-@pytest.mark.parametrize("gap", [1, 2, 3, 17, adam_rows.REACH - 1, adam_rows.REACH + 1, 2_000])
+@pytest.mark.parametrize("gap", [1, 2, 3, 17, adam.REACH - 1, adam.REACH + 1, 2_000])
 def test_a_gap_equals_its_steps_one_by_one(engine, last, gap):
     """Moments over twenty orders of magnitude, so that epsilon matters, dominates, or neither."""
     embedding = _embedding()

@@ -64,7 +64,7 @@ def test_rare_labels_and_huge_bags_leave_a_number_out(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_stretch_of_rows_has_its_share_of_ones(seed):
+def test_every_stretch_of_rows_has_its_proportion_of_ones(seed):
     labels = (np.arange(1000) < 40).astype(np.uint8)
     order = utility.spread_out(labels, np.random.default_rng(seed))
     assert sorted(order) == list(range(1000))

@@ -269,15 +269,15 @@ def _compare(mechanism=None, **options):
 
 
 def test_figures_show_the_numbers_and_mark_the_warnings():
-    plots = pytest.importorskip("labelaudit.plots", reason="needs matplotlib")
-    figure, axes = plots.grid(1, 2)
+    figures = pytest.importorskip("book.chapters.figures", reason="needs matplotlib")
+    figure, axes = figures.plots.grid(1, 2)
     left, right = axes[0]
     diagram = reliability(*drawn(500, np.random.default_rng(15)), bins=5)
-    plots.reliability(left, diagram.predicted, diagram.observed, diagram.standard_error)
+    figures.reliability(left, diagram.predicted, diagram.observed, diagram.standard_error)
     assert left.lines[0].get_xydata() == pytest.approx(
         np.column_stack([diagram.predicted, diagram.observed])
     )
-    plots.plug_in_and_realised(
+    figures.plug_in_and_realised(
         right, ["a", "b"], [0.1, 0.1], [0.11, 0.2], [0.02, 0.02], MECHANISMS["llp"]
     )
     assert [text.get_text() for text in right.texts] == ["!"]

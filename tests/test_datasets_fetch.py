@@ -10,8 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from data_scripts import fetch, prepare
-from labelaudit.datasets import catalogue
+from data_scripts import catalogue, fetch, prepare
 from labelaudit.datasets.store import DataError, data_folder
 
 OLD = np.random.default_rng(0).bytes(700_000)

@@ -16,7 +16,7 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from data_scripts import arrays, reading
+from data_scripts import arrays, catalogue, reading
 from data_scripts.prepare import draw_test_rows, main, prepare, verify
 from labelaudit import datasets
 from labelaudit.datasets import standins, store
@@ -206,7 +206,7 @@ def test_partial_split_is_random_but_fixed():
 def test_complete_file_keeps_the_papers_split(tmp_path, monkeypatch):
     features, labels = higgs_rows(10_050)
     (tmp_path / "HIGGS.csv").write_bytes(higgs_csv(features, labels, "%.9g"))
-    source = datasets.CATALOGUE["higgs"]
+    source = catalogue.CATALOGUE["higgs"]
     complete = {"higgs": type(source)(**{**vars(source), "rows": 10_050})}
     monkeypatch.setattr("data_scripts.prepare.CATALOGUE", complete)
     assert quiet("higgs", tmp_path / "HIGGS.csv")["split"] == {"test_rows": 10_000, "by": "order"}
@@ -268,10 +268,8 @@ def test_wrong_checksum_is_refused(tmp_path, monkeypatch):
     path.write_bytes(higgs_csv(*higgs_rows()))
     with pytest.raises(DataError, match="wrong checksum"):
         quiet("higgs", path, sha256="0" * 64)
-    remote = datasets.catalogue.RemoteFile(
-        "HIGGS.csv", (), path.stat().st_size, "sha256:" + "1" * 64
-    )
-    source = datasets.CATALOGUE["higgs"]
+    remote = catalogue.RemoteFile("HIGGS.csv", (), path.stat().st_size, "sha256:" + "1" * 64)
+    source = catalogue.CATALOGUE["higgs"]
     published = {"higgs": type(source)(**{**vars(source), "files": (remote,)})}
     monkeypatch.setattr("data_scripts.prepare.CATALOGUE", published)
     with pytest.raises(DataError, match="wrong checksum"):

@@ -12,11 +12,11 @@ import pytest
 from pyarrow import parquet
 
 from data_scripts import arrays, reading
+from data_scripts.catalogue import CATALOGUE
 from data_scripts.kdd12 import TRACK2_COLUMNS
 from data_scripts.prepare import draw_test_rows, main, prepare
 from labelaudit import datasets
 from labelaudit.datasets import standins, store
-from labelaudit.datasets.catalogue import CATALOGUE
 from labelaudit.files import file_digest
 
 ROW = b"1" + b",1" * 28 + b"\n"

@@ -138,7 +138,7 @@ def test_releases_are_the_package_s(core):
         ("drawn-10000000000000000003", 0.025 + 0.75 * 0.95, 0.95**2 * 3 / 16 + 0.05**2 / 12),
     ],
 )
-def test_laws_have_their_moments(core, name, mean, variance):
+def test_priors_have_their_moments(core, name, mean, variance):
     """Over 40 seeds; five standard errors, so a false alarm about once in a million."""
     call = """(name) => Array.from({ length: 40 },
       (_, seed) => [...Explorer.people.population(name, seed).eta])"""
@@ -179,7 +179,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("query", BAD)
-def test_bad_settings_are_mended_and_named(core, query):
+def test_bad_settings_are_corrected_and_named(core, query):
     answer = core.evaluate("(query) => Explorer.state.read(query)", query)
     name, value = BAD[query]
     assert answer["state"][name] == value
@@ -189,7 +189,7 @@ def test_bad_settings_are_mended_and_named(core, query):
     assert len(answer["notes"][0]) < 160
 
 
-def test_a_long_law_is_taken_whole(core):
+def test_a_long_distribution_is_taken_whole(core):
     query = f"priors=two-0.{'3' * 30}-0.{'6' * 30}-0.5"
     answer = core.evaluate("(query) => Explorer.state.read(query)", query)
     assert answer["notes"] == []

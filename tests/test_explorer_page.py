@@ -49,7 +49,7 @@ def test_keys_move_sliders_and_the_address_follows(open_explorer):
     assert "LLP+Geom, bags of 9, epsilon 1.05" in again.locator(".explorer-summary").inner_text()
 
 
-def test_a_law_is_drawn_by_keys_and_by_touch(open_explorer):
+def test_a_distribution_is_drawn_by_keys_and_by_touch(open_explorer):
     page = open_explorer("?priors=drawn-11111111111111111111", has_touch=True)
     bars = page.locator(".explorer-bars")
     bars.focus()

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 # How high each part of the package stands; the audit itself, every other file, is at 0. A part may
-# import what is below it. The files of the audit lean on one another, and so do those at the top.
+# import what is below it. The files of the audit import one another, and so do those at the top.
 LAYERS = {
     "ledger": 1,
     "datasets": 1,

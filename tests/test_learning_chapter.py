@@ -16,11 +16,11 @@ def table(name, file):
 
 def test_the_right_debiasing_finds_the_truth_and_the_printed_one_does_not():
     numbers = glued("09_learning")
-    assert numbers["learning-mended"] == pytest.approx(0.2, abs=1e-5)
+    assert numbers["learning-corrected"] == pytest.approx(0.2, abs=1e-5)
     assert abs(numbers["learning-printed"] - 0.2) > 0.1
     minima = table("09_learning", "minima.csv").set_index(["debiasing", "k"])
-    for size in minima.loc["mended"].index:
-        assert minima.loc[("mended", size)].tolist() == pytest.approx([0.2, 0.7], abs=1e-5)
+    for size in minima.loc["corrected"].index:
+        assert minima.loc[("corrected", size)].tolist() == pytest.approx([0.2, 0.7], abs=1e-5)
 
 
 def test_a_loss_that_falls_without_end_has_no_minimum():
@@ -50,7 +50,7 @@ def test_variances_follow_the_formulas():
     assert (clipped["exact"] < clipped["before clipping"]).all()
     larger = clipped[clipped["k"] > 1]
     above = int((larger["printed"] > larger["exact"]).sum())
-    assert above == glued("09_learning")["learning-above-mended"] > 0
+    assert above == glued("09_learning")["learning-above-corrected"] > 0
 
 
 def test_simulated_fits_lie_on_the_sandwich():

@@ -187,19 +187,19 @@ def test_roc_curves_have_the_colour_of_their_mechanism():
     np.testing.assert_allclose(table["LLP"], table.index)
 
 
-def test_three_rows_show_the_exact_laws():
+def test_three_rows_show_the_exact_distributions():
     rng = np.random.default_rng(0)
     eta = rng.beta(2, 5, 403)
     labels = (rng.random(403) < eta).astype(int)
     found = figures.panels({"one": eta}, labels, MECHANISMS, rng=rng)
     figure = figures.three_rows(found, 1.0)
-    laws, quantiles = figures.three_tables(found, 1.0)
-    response = laws["one", "RR"]
+    cdfs, quantiles = figures.three_tables(found, 1.0)
+    response = cdfs["one", "RR"]
     assert response[response.index < 1 - 1e-8].max() == 0
     assert response.iloc[-1] == pytest.approx(1, abs=1e-12)
     whole = eta[:400].reshape(-1, 4)
     share = la.multiplicative_cdf(whole, MECHANISMS["LLP"], 4.0)
-    assert laws["one", "LLP"].iloc[-1] == pytest.approx(share)
+    assert cdfs["one", "LLP"].iloc[-1] == pytest.approx(share)
     exact = la.additive_advantage(whole, MECHANISMS["LLP"])
     assert quantiles["one", "LLP"].iloc[-1] == exact.max()
     summary = figures.three_summaries(found, 0.9)

@@ -102,7 +102,7 @@ def laplace_pvalue(mechanism, epsilon):
     return stats.kstest(releases, stats.laplace(1 / 3, 1 / (3 * epsilon)).cdf).pvalue
 
 
-def test_laplace_release_has_its_law():
+def test_laplace_release_has_its_distribution():
     """Kolmogorov-Smirnov; a false alarm has probability 1e-6."""
     assert laplace_pvalue(LaplaceProportions(3, 0.8), epsilon=0.8) > 1e-6
 

@@ -14,6 +14,7 @@ from conftest import ROOT
 from matplotlib.colors import to_rgb
 
 import labelaudit as la
+from book.chapters import figures
 from labelaudit import plots, priors
 from labelaudit.book import write_numbers
 
@@ -86,7 +87,7 @@ def test_a_figure_says_that_it_is_simulated(panel):
 
 
 @pytest.mark.parametrize("shift", [-50.0, -1.0, 0.0, 0.3, 50.0, 800.0])
-def test_an_arc_moves_every_log_odds_alike(shift):
+def test_an_arc_moves_every_log_odds_by_the_same_amount(shift):
     eta = np.linspace(0.01, 0.99, 99)
     after = plots.arc(eta, shift)
     assert ((after >= 0) & (after <= 1)).all()
@@ -116,14 +117,14 @@ def test_many_points_become_pixels_and_few_do_not(panel):
 
 def test_sampled_markers_lie_on_the_distribution_function(panel):
     sample = np.array([0.0, 0.0, 0.5, 1.0, np.inf, np.inf])
-    plots.sampled_cdf(panel, sample, MECHANISMS["llp"], count=6)
+    figures.sampled_cdf(panel, sample, MECHANISMS["llp"], count=6)
     shown = dict(panel.get_lines()[0].get_xydata())
     assert shown == pytest.approx({0.0: 2 / 6, 0.5: 3 / 6, 1.0: 4 / 6})
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.0078, 0.6, 1.0])
 def test_the_fraction_at_infinity_is_written_out(panel, fraction):
-    plots.infinite_fraction(panel, fraction, MECHANISMS["llp"])
+    figures.infinite_fraction(panel, fraction, MECHANISMS["llp"])
     assert f"{fraction:.2%}\nat infinity" in [text.get_text() for text in panel.texts]
 
 

@@ -62,7 +62,7 @@ def test_the_chain_for_a_bag(size):
     assert np.all(others.max(axis=-1) <= special.ive(0, rest) * ROUNDING)
 
 
-def test_a_law_with_two_modes_would_break_the_telescope():
+def test_a_distribution_with_two_modes_would_break_the_telescope():
     """The step that needs one mode: two modes, and the sum is more than twice the maximum."""
     two_modes = np.array([0.4, 0.1, 0.1, 0.4])
     steps = np.abs(np.diff(two_modes, prepend=0, append=0)).sum()
@@ -70,7 +70,7 @@ def test_a_law_with_two_modes_would_break_the_telescope():
 
 
 def test_the_bessel_function_cannot_be_smaller():
-    """Skellam laws come arbitrarily near to e^-V I0(V): nothing below it is a bound."""
+    """Skellam distributions come arbitrarily near to e^-V I0(V): nothing below it is a bound."""
     for total in (0.3, 0.79, 2.0):
         half = 4000
         tiny = np.full(half, total / (2 * half))
@@ -190,13 +190,13 @@ def coin_tail(size, weight, scale):
 
 
 @pytest.mark.parametrize("scale", [1.2, 1.5, 2.0, 4.0])
-def test_the_mended_tail(scale):
+def test_the_corrected_tail(scale):
     for size, weight in itertools.product((1, 2, 5, 40, 300), (1e-3, 0.02, 0.2, 0.7)):
         bound = bounds.tail_bound(weight / 4, size, scale)
         assert coin_tail(size, weight, scale) <= bound * ROUNDING
 
 
-def test_the_mended_tail_for_many_bags():
+def test_the_corrected_tail_for_many_bags():
     """Two bags of three, eta in {0, 1/2}: all 16 pairs of bags by their coins, exactly."""
     size, weight = 3, 0.1
     coins = np.arange(1, size + 1)
@@ -256,7 +256,7 @@ def test_the_tilted_bound_for_independent_labels():
     assert np.any((exact > mutant) & (exact > 1e-250))
 
 
-def test_two_point_laws_against_bags_and_against_the_other_way():
+def test_two_point_priors_against_bags_and_against_the_other_way():
     for low, high, weight, size in [(0.1, 0.5, 0.3, 7), (0.0, 0.9, 0.5, 12), (0.7, 0.2, 0.9, 5)]:
         number = np.arange(size)
         bags = np.where(number[:, None] > np.arange(size - 1), high, low)

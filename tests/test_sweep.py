@@ -831,7 +831,7 @@ def test_advantages_are_exact_and_stored(swept):
     assert frame["eta_auc"].iloc[0] == pytest.approx(roc_auc_score(data.train.labels, eta))
 
 
-def test_infinite_share_against_enumeration():
+def test_infinite_fraction_against_enumeration():
     eta = np.random.default_rng(0).random((50, 3))
     eta[:10, 0], eta[5:15, 1] = 0.0, 1.0
     mechanism, revealed = LabelProportions(3), np.zeros_like(eta)

@@ -76,7 +76,7 @@ def same(one, two):
     ids=repr,
 )
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared", "easy_llp", "centred_llp"])
-def test_mechanisms_that_coincide_train_alike(mechanism, equal, loss):
+def test_mechanisms_that_coincide_train_the_same_model(mechanism, equal, loss):
     settings = TrainingSettings("small", loss=loss, batch_size=64, epochs=2)
     one = train(measured(), mechanism, settings, seed=3)
     two = train(measured(), equal, settings, seed=3)
@@ -152,7 +152,7 @@ def test_every_bag_is_trained_on_once_an_epoch_and_whole(monkeypatch):
     assert all(rows == 8 * count == 8 * len(numbers) for _, numbers, rows, count in seen)
 
 
-def test_validation_bags_are_held_out_and_released_alike():
+def test_validation_bags_are_held_out_and_released_in_the_same_way():
     mechanism = GeometricProportions(4, 1.0)
     data = measured(611)
     run = Run(data, mechanism, TrainingSettings(validation=0.25), 2, None, "cpu", None)
@@ -176,7 +176,7 @@ def test_validation_loss_is_that_of_clamped_logits():
     assert math.isclose(found, slow.item(), rel_tol=1e-6)
 
 
-def test_rows_that_do_not_fit_on_the_device_train_alike(monkeypatch):
+def test_rows_that_do_not_fit_on_the_device_train_the_same_model(monkeypatch):
     resident = train(measured(), LabelProportions(4), QUICK, seed=1)
     monkeypatch.setattr(bags, "_fits", lambda size, device: False)
     assert same(train(measured(), LabelProportions(4), QUICK, seed=1), resident)

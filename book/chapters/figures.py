@@ -1,14 +1,15 @@
-"""The figures that the chapters on Higgs and KDD12 share: ROC curves, and the three rows.
+"""Figures of the chapters on data: distributions of the advantage, ROC curves, the three rows.
 
 They are drawn with the functions of `labelaudit.plots`, in one colour for each mechanism.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from scipy.special import logit
@@ -21,6 +22,7 @@ from labelaudit.attack import posterior
 from labelaudit.checks import Floats
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Mechanism, kind_of
+from labelaudit.plots import Options
 
 TITLES = REAL | {f"{name}-like": f"{title}, simulated" for name, title in REAL.items()}
 # The most points of a scatter.
@@ -29,6 +31,119 @@ SCATTERED = 600
 LEVELS = np.linspace(0, 1, 2001)
 # The values at which the fraction above is drawn.
 ADVANTAGES = np.geomspace(1e-6, 0.5, 400)
+
+
+def shifts(axes: Axes, eta: ArrayLike, shift: ArrayLike, mechanism: Mechanism, top: float) -> None:
+    """|I| against the log-odds of the prior; what exceeds `top` is drawn on a line above it."""
+    kind, sizes = kind_of(mechanism), np.abs(shift)
+    heights = np.where(sizes > top, 1.08 * top, sizes)
+    options: Options = {"marker": kind.marker, "s": 9, "label": kind.name}
+    plots.scatter(axes, logit(np.asarray(eta, dtype=np.float64)), heights, kind.colour, **options)
+    axes.set(xlabel="log-odds of the prior", ylim=(-0.04 * top, 1.14 * top))
+    if np.isinf(mechanism.epsilon):
+        axes.annotate(
+            f"{np.mean(sizes > top):.1%} above",
+            (1, 0.85),
+            xycoords="axes fraction",
+            ha="right",
+            color=kind.colour,
+            fontweight="bold",
+            fontsize=plots.FONT_SIZE - 1,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1},
+        )
+
+
+def fraction_above(
+    axes: Axes, values: ArrayLike, fraction: ArrayLike, mechanism: Mechanism
+) -> None:
+    """The fraction of people whose advantage exceeds each value, on logarithmic axes."""
+    x, y = np.asarray(values), np.asarray(fraction)
+    drawn = (x > 0) & (y > 1e-12)
+    plots.curve(axes, x[drawn], y[drawn], mechanism)
+    axes.set(xscale="log", yscale="log", xlim=(1e-6, 0.6), ylim=(1e-4, 1.4))
+    axes.set(xlabel="additive advantage", xticks=[1e-6, 1e-4, 1e-2])
+
+
+def exact_cdf(axes: Axes, t: ArrayLike, probability: ArrayLike, mechanism: Mechanism) -> None:
+    """A distribution function known exactly, as a line."""
+    plots.curve(axes, t, probability, mechanism, drawstyle="steps-post")
+
+
+def sampled_cdf(
+    axes: Axes, sample: ArrayLike, mechanism: Mechanism, *, count: int = 25, **options: Any
+) -> None:
+    """A sample's distribution function, as `count` markers; infinite values are not drawn."""
+    values = np.sort(np.ravel(sample))
+    chosen = np.unique(np.linspace(0, values.size - 1, count).round().astype(int))
+    chosen = chosen[np.isfinite(values[chosen])]
+    # A value that occurs several times gets its highest rank, as in the distribution function.
+    fractions = np.searchsorted(values, values[chosen], side="right") / values.size
+    style = plots.markers(mechanism) | {"markersize": 5, "markerfacecolor": "white"}
+    style |= {"clip_on": False, "zorder": 4}
+    axes.plot(values[chosen], fractions, **(style | options))
+
+
+def infinite_fraction(axes: Axes, fraction: float, mechanism: Mechanism) -> None:
+    """Write the fraction of mass at infinity, where a distribution function ends below 1."""
+    colour = kind_of(mechanism).colour
+    right = axes.get_xlim()[1]
+    if fraction >= 0.05:
+        ends: Options = {"arrowstyle": "<->", "color": colour, "shrinkA": 0, "shrinkB": 0}
+        bottom, top = (right, 1 - fraction), (right, 1.0)
+        axes.annotate("", bottom, top, arrowprops=ends, annotation_clip=False)
+    # There is space above a curve that ends low, and below a curve that ends high.
+    axes.annotate(
+        f"{fraction:.2%}\nat infinity",
+        (right, 1 - fraction / 2 if fraction > 0.4 else 0.4),
+        (-6, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        color=colour,
+        fontweight="bold",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.5},
+        zorder=5,
+    )
+
+
+def reliability(
+    axes: Axes, predicted: ArrayLike, observed: ArrayLike, error: ArrayLike, **options: Any
+) -> None:
+    """A reliability diagram: fractions of ones against scores, with two standard errors."""
+    style: Options = {"color": "black", "marker": "o", "markersize": 4, "linewidth": 1}
+    bars = 2 * np.asarray(error)
+    axes.errorbar(
+        np.asarray(predicted), np.asarray(observed), bars, elinewidth=1, **(style | options)
+    )
+    plots.square(axes)
+    axes.set_xlabel("score")
+
+
+def plug_in_and_realised(
+    axes: Axes,
+    names: Sequence[str],
+    plug_in: ArrayLike,
+    realised: ArrayLike,
+    error: ArrayLike,
+    mechanism: Mechanism,
+) -> None:
+    """The plug-in advantage (open) and the realised one (filled) of each estimate of eta.
+
+    Bars are two standard errors of the difference, around the realised advantage. A plug-in value
+    outside its bar has an exclamation mark.
+    """
+    lines = np.arange(len(names), dtype=float)
+    expected, actual, bars = np.asarray(plug_in), np.asarray(realised), 2 * np.asarray(error)
+    style = plots.markers(mechanism)
+    axes.errorbar(actual, lines, xerr=bars, capsize=2, markersize=6, label="realised", **style)
+    style |= {"markerfacecolor": "white", "markersize": 9, "zorder": 3}
+    axes.plot(expected, lines, label="plug-in", **style)
+    for line in np.flatnonzero(np.abs(expected - actual) > bars):
+        point = (max(expected[line], actual[line] + bars[line]), line)
+        axes.annotate("!", point, (7, 0), textcoords="offset points", va="center", weight="bold")
+    axes.set_title(kind_of(mechanism).name)
+    axes.margins(x=0.12)
+    plots.named_lines(axes, names)
 
 
 def roc_table(labels: ArrayLike, scores: Mapping[str, ArrayLike]) -> pd.DataFrame:
@@ -121,13 +236,13 @@ def three_rows(shown: Panels, epsilon: float) -> Figure:
         before, after = panel.bags[every, 0], panel.posterior[every]
         with np.errstate(divide="ignore"):
             shift = logit(after) - logit(before)
-        plots.shifts(top, before, shift, panel.mechanism, points[-1])
-        plots.exact_cdf(middle, points, panel.cdf(points), panel.mechanism)
+        shifts(top, before, shift, panel.mechanism, points[-1])
+        exact_cdf(middle, points, panel.cdf(points), panel.mechanism)
         above = 1 - np.searchsorted(panel.additive, ADVANTAGES, side="right") / len(panel.additive)
-        plots.fraction_above(bottom, ADVANTAGES, above, panel.mechanism)
+        fraction_above(bottom, ADVANTAGES, above, panel.mechanism)
         middle.set_xlim(0, points[-1])
         if np.isinf(panel.mechanism.epsilon):
-            plots.infinite_fraction(middle, panel.infinite, panel.mechanism)
+            infinite_fraction(middle, panel.infinite, panel.mechanism)
     for name, (top, middle, _) in zip(names, axes.T, strict=True):
         top.axhline(epsilon, color="black", linewidth=0.8, zorder=0)
         top.set_title(name)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import labelaudit
+from book.tools.locks import Busy, locked
 from labelaudit.book import clone_folder
 from labelaudit.command_line import CommandError
-from labelaudit.files import Busy, locked
 
 # Set when the build is interrupted or has failed: whatever waits, or is about to start, gives up.
 cancelled = threading.Event()

@@ -7,9 +7,12 @@
 ((60000, 28), (10000, 28))
 """
 
+from pathlib import Path
+
+import yaml
+
 from labelaudit import checks
 from labelaudit.datasets import standins
-from labelaudit.datasets.catalogue import CATALOGUE
 from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Batch, Dataset, Split, fingerprint, split
 from labelaudit.datasets.fair import load_fair
 from labelaudit.datasets.store import DataError, NotPrepared, open_array, read_manifest
@@ -29,6 +32,8 @@ __all__ = [
     "read_table",
 ]
 
+# Where each real set comes from.
+CATALOGUE = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text(encoding="utf-8"))
 NAMES = (*CATALOGUE, *standins.COLUMNS, "fair")
 SIMULATED_ROWS = 60_000
 
@@ -82,7 +87,7 @@ def _simulated(name: str, train_rows: int, seed: int) -> Dataset:
         test=test,
         fingerprint=fingerprint(facts),
         simulated=True,
-        description=f"simulated in the shape of {CATALOGUE[name.removesuffix('-like')].title}",
+        description=f"simulated in the shape of {CATALOGUE[name.removesuffix('-like')]['title']}",
         columns=standins.COLUMNS[name],
         buckets=standins.HASHED[name],
         facts=facts,
@@ -105,7 +110,7 @@ def _prepared(name: str, train_rows: int | None) -> Dataset:
 
     train, test = split(all_rows, test_rows, used, negatives_kept)
     source, rows = CATALOGUE[name], manifest["rows"]
-    number = "all" if rows == source.rows else f"{rows:,} of"
+    number = "all" if rows == source["rows"] else f"{rows:,} of"
     # Two preparations of one file may differ in these.
     reproducible = {key: manifest[key] for key in manifest.keys() - {"arrays", "source_file"}}
     return Dataset(
@@ -114,7 +119,7 @@ def _prepared(name: str, train_rows: int | None) -> Dataset:
         test=test,
         fingerprint=fingerprint(reproducible | {"train_rows": used}),
         simulated=False,
-        description=f"{source.title}, {number} {source.rows:,} rows",
+        description=f"{source['title']}, {number} {source['rows']:,} rows",
         columns=tuple(manifest["columns"]),
         buckets=manifest.get("buckets"),
         negatives_kept=negatives_kept,
@@ -126,7 +131,7 @@ def how_to_prepare(name: str) -> str:
     """Which command prepares a data set, and where to get its file."""
     source = CATALOGUE[name]
     return (
-        f"{source.title} is not prepared. If you have its file ({source.layouts}):"
-        f" make data-{name} SOURCE=FILE. The file is published at {source.home};"
+        f"{source['title']} is not prepared. If you have its file ({source['layouts']}):"
+        f" make data-{name} SOURCE=FILE. The file is published at {source['home']};"
         f" make data-{name} fetches it"
     )

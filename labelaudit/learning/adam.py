@@ -1,28 +1,29 @@
 """Adam for networks with an embedding: dense Adam's result at the cost of the rows in use.
 
-Dense Adam moves every row of an embedding at every step: a row's moments fade, and still move its
-weights, long after its last gradient. But what a row does without gradients is known in advance.
-With moments m and v after step `last`, the next n steps move its weights by
+Dense Adam moves every row of an embedding at every step, long after its last gradient. But what a
+row does without gradients is known in advance. With moments m and v after step `last`, the next n
+steps move its weights by
 
     -rate * m * sum_{j=1..n} w_j / (sqrt(v) s_j + epsilon),
     w_j = beta1^j / (1 - beta1^(last + j)),   s_j^2 = beta2^j / (1 - beta2^(last + j)),
 
 and fade m by beta1^n and v by beta2^n. So a row is left alone until it is read, and then catches
-up. The sum has its weight on the first few dozen j, where the summand is smooth in j, so that two
-well-chosen points (Gauss's, for the weights beta1^j) give it to single precision. Only after the
-very first steps, where s_j still changes fast, are the terms added up one by one.
-
+up. The summand is smooth in j, so that two well-chosen points (Gauss's, for the weights beta1^j)
+give the sum to single precision; only after the very first steps are the terms added one by one.
 torch's SparseAdam is another algorithm: there a row's moments wait for its next gradient.
 """
 
+import functools
 import math
 from typing import Any
 
+import numba
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from labelaudit.kernels.embedding_adam import BETA1, BETA2, EPSILON
-from labelaudit.learning.adam_rows import Compiled, InTorch
+from labelaudit.kernels import embedding_adam as kernels
+from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, FORGOTTEN, REACH
 
 __all__ = ["Adam", "RowAdam"]
 
@@ -140,3 +141,141 @@ class RowAdam:
         self.moments.copy_(state["moments"])
         self.last.copy_(state["last"])
         self.count = int(state["count"])
+
+
+@functools.cache
+def tables() -> tuple[np.ndarray, ...]:
+    """What a gap of n steps needs, in double precision: pairs, power, half, correction, scale.
+
+    Row n of `pairs` is (w, beta2^j, w', beta2^j') for the two points j and j' that stand for the
+    gap: sum_{i=1..n} beta1^i h(i) is w h(j) + w' h(j'), exactly for cubic h. `power[j]` is beta1^j,
+    `half[j]` is beta2^(j/2); `correction[t]` and `scale[t]` are Adam's 1 / (1 - beta1^t) and
+    1 / sqrt(1 - beta2^t) while t is early.
+    """
+    gaps, steps = np.arange(REACH + 1.0), np.arange(1.0, EARLY + REACH)
+    pairs = np.zeros((REACH + 1, 4))
+    for n in range(1, REACH + 1):
+        pairs[n] = _two_points(gaps[1 : n + 1], BETA1 ** gaps[1 : n + 1])
+    pairs[:, 1::2] = BETA2 ** pairs[:, 1::2]
+    correction, scale = 1 / (1 - BETA1**steps), 1 / np.sqrt(1 - BETA2**steps)
+    # There is no step 0: no row that has moments was last touched then.
+    correction, scale = np.insert(correction, 0, np.nan), np.insert(scale, 0, np.nan)
+    return pairs, BETA1**gaps, BETA2 ** (gaps / 2), correction, scale
+
+
+def _two_points(at: np.ndarray, weights: np.ndarray) -> tuple[float, float, float, float]:
+    """Gauss's rule for a sum of weights: the two points whose first four moments are the sum's."""
+    total = weights.sum()
+    mean = weights @ at / total
+    if len(at) == 1:
+        return total, mean, 0.0, mean
+    variance = weights @ (at - mean) ** 2 / total
+    skew = weights @ (at - mean) ** 3 / total / variance / 2
+    reach = math.sqrt(skew**2 + variance)
+    left, right = skew - reach, skew + reach
+    fraction = right / (right - left)
+    return total * fraction, mean + left, total * (1 - fraction), mean + right
+
+
+def _threaded(kernel: Any, *arguments: Any) -> None:
+    """Run a kernel on no more threads than torch may use."""
+    allowed = torch.get_num_threads()
+    if allowed == 1:
+        kernel.alone(*arguments)
+        return
+    before = numba.get_num_threads()
+    numba.set_num_threads(min(before, allowed))
+    try:
+        kernel(*arguments)
+    finally:
+        numba.set_num_threads(before)
+        # The first parallel kernel of a process resets the number that both may share.
+        if torch.get_num_threads() != allowed:
+            torch.set_num_threads(allowed)
+
+
+class Compiled:
+    """The engine for weights in main memory: numba loops on the tensors' own storage."""
+
+    def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
+        """Use the same memory as the tensors."""
+        self.arrays = [tensor.detach().numpy() for tensor in (weight, moments, last)]
+        self.slot = np.full(len(last), -1, np.int32)
+
+    def group(self, indices: Tensor) -> Any:
+        """The rows in `indices`, each once, and the examples that use them."""
+        flat = indices.contiguous().view(-1).numpy()
+        if flat.size and not 0 <= flat.min() <= flat.max() < len(self.slot):
+            wrong = flat.min() if flat.min() < 0 else flat.max()
+            raise IndexError(f"indices must lie in 0..{len(self.slot) - 1}, not {wrong}")
+        rows, starts, where, examples = np.empty((4, flat.size + 1), np.int32)
+        n_rows = kernels.group(flat, indices.shape[1], self.slot, rows, starts, where, examples)
+        return rows[:n_rows], starts[: n_rows + 1], examples
+
+    def catch_up(self, rows: Any, step: int, rate: float) -> None:
+        """Bring the rows of a group, or all if None, to where they are after `step` steps."""
+        chosen = np.arange(len(self.slot), dtype=np.int32) if rows is None else rows[0]
+        _threaded(kernels.catch_up, *self.arrays, chosen, step, rate, tables())
+
+    def update(self, rows: Any, gradient: Tensor, step: int, rate: float) -> None:
+        """Make step number `step` on a group of rows, given the gradient of the examples' sums."""
+        _threaded(kernels.update, *self.arrays, *rows, gradient.contiguous().numpy(), step, rate)
+
+
+class InTorch:
+    """The engine for any device, in torch's own operations."""
+
+    def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
+        """Work on the tensors in place."""
+        self.weight, self.moments, self.last = weight, moments, last
+        self.tables = [torch.from_numpy(table).to(weight.device) for table in tables()]
+
+    def group(self, indices: Tensor) -> Any:
+        """The rows in `indices`, each once, and which of them each entry of `indices` is."""
+        return torch.unique(indices, return_inverse=True)
+
+    @torch.no_grad()
+    def catch_up(self, rows: Any, step: int, rate: float) -> None:
+        """Bring the rows of a group, or all if None, to where they are after `step` steps."""
+        chosen = torch.arange(len(self.last), device=self.last.device) if rows is None else rows[0]
+        chosen = chosen[(self.last[chosen] > 0) & (self.last[chosen] < step)].long()
+        last = self.last[chosen].double()[:, None]
+        gap = step - last
+        first, second = self.moments[chosen].unbind(1)
+        motion = self._coasted(second.sqrt(), last, gap.clamp(max=REACH).long())
+        self.weight[chosen] -= rate * first * motion
+        fade = torch.cat([BETA1**gap, BETA2**gap], 1)[:, :, None]
+        self.moments[chosen] *= torch.where(fade > FORGOTTEN, fade, 0.0).float()
+        self.last[chosen] = step
+
+    def _coasted(self, root: Tensor, last: Tensor, reach: Tensor) -> Tensor:
+        """The sum over missed steps of w_j / (root s_j + epsilon)."""
+        pairs, power, half, correction, scale = self.tables
+        w, square, w2, square2 = pairs[reach[:, 0]].T[:, :, None]
+        rest = BETA2**last
+        motion = torch.zeros_like(root)
+        for weight, squared in ((w, square), (w2, square2)):
+            motion += weight / (root * (squared / (1 - rest * squared)).sqrt() + EPSILON)
+        early = (last[:, 0] < EARLY).nonzero()[:, 0]
+        motion[early] = 0.0
+        for j in range(int(reach[early].max()) if len(early) else 0, 0, -1):
+            missed = early[reach[early, 0] >= j]
+            at = last[missed].long() + j
+            s = half[j] * scale[at]
+            motion[missed] += (power[j] * correction[at] / (root[missed] * s + EPSILON)).float()
+        return motion
+
+    @torch.no_grad()
+    def update(self, rows: Any, gradient: Tensor, step: int, rate: float) -> None:
+        """Make step number `step` on a group of rows, given the gradient of the examples' sums."""
+        chosen, inverse = rows[0].long(), rows[1]
+        total = gradient.new_zeros(len(chosen), gradient.shape[1])
+        for field in inverse.unbind(1):
+            total.index_add_(0, field, gradient)
+        first, second = self.moments[chosen].unbind(1)
+        first = BETA1 * first + (1 - BETA1) * total
+        second = BETA2 * second + (1 - BETA2) * total**2
+        self.moments[chosen] = torch.stack([first, second], 1)
+        scale, pace = 1 / math.sqrt(1 - BETA2**step), rate / (1 - BETA1**step)
+        self.weight[chosen] -= pace * first / (second.sqrt() * scale + EPSILON)
+        self.last[chosen] = step

@@ -19,13 +19,10 @@ from labelaudit.learning.learners import Fitted, Learner
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """An estimate of eta for each row, by a model and a scaling that never saw its label.
-
-    `raw` is the model's score before scaling.
-    """
+    """An estimate of eta for each row, by a model and a scaling that never saw its label."""
 
     eta: Floats
-    raw: Floats
+    raw: Floats  # before scaling
     fold: NDArray[np.int64]
     models: tuple[Fitted, ...]
     scalings: tuple[Scaling, ...]
@@ -108,13 +105,10 @@ def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """An estimate of eta for each test row, by a model and a scaling that saw no test label.
-
-    `raw` is the model's score before scaling.
-    """
+    """An estimate of eta for each test row, by a model and a scaling that saw no test label."""
 
     eta: Floats
-    raw: Floats
+    raw: Floats  # before scaling
     temperature: float
 
 

@@ -57,10 +57,8 @@ class Boosting:
 
     Features of an integer type are hashed categories with more values than a tree can tell apart:
     `HashedCategories` turns each into two numbers. `categorical` are the indices of the float
-    columns that hold codes of categories, below 255.
-
-    `threads` is 1 by default: on a machine that has other work, two threads wait for each other
-    and take several times as long as one.
+    columns that hold codes of categories, below 255. More than one of `threads` wait for each other
+    on a machine that has other work.
     """
 
     iterations: int = 200
@@ -112,9 +110,8 @@ class _Classifier:
 
         rows = np.asarray(features)
         with threadpool_limits(self.threads):
-            return self.model.predict_proba(rows if self.encode is None else self.encode(rows))[
-                :, 1
-            ]
+            scores = self.model.predict_proba(rows if self.encode is None else self.encode(rows))
+        return scores[:, 1]
 
 
 class HashedCategories:

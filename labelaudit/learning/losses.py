@@ -1,9 +1,7 @@
 """Losses of a bag's released label proportion, from the logits of its members.
 
 Two shapes everywhere. Binary: logits (n,) and targets (n_bags,), the proportion of positive labels
-of each bag. With c classes: logits (n, c) and targets (n_bags, c). Bag i holds the examples from
-i k up to (i + 1) k, so that bags are a reshape and the bag size k is the ratio of the lengths; a
-bag of one is a labelled example.
+of each bag. With c classes: logits (n, c) and targets (n_bags, c). Bags are consecutive examples.
 
 Targets are unbiased estimates of the true proportions, what `mechanism.debias` gives, and may lie
 outside [0, 1]. Every loss of this module has a gradient that is affine in the target (appendix D),
@@ -97,12 +95,10 @@ def centred_llp(logits: Tensor, targets: Tensor, prior: float | Tensor) -> Tenso
     """EasyLLP with targets centred by the batch: the label prior + k b / (b - 1) (t - mean of t).
 
     Both estimate E[y D], where D = loss(1) - loss(0), without bias: EasyLLP by the mean of
-    k (t - prior) D, which has a variance that grows with k; this by prior times the mean of D plus
-    k times the covariance of t and a bag's mean of D over the b bags of a batch, of which the
-    variance does not grow. A single bag has no covariance, and is treated as by EasyLLP.
-
-    Applebaum et al. (arXiv 2509.15145) and Busa-Fekete et al. (arXiv 2505.05355) publish estimators
-    with this property. Their formulas were not at hand: this one is derived here, and may differ.
+    k (t - prior) D, whose variance grows with k; this by prior times the mean of D plus k times the
+    covariance of t and a bag's mean of D over the b bags of a batch, whose variance does not. A
+    single bag is treated as by EasyLLP. Applebaum et al. (arXiv 2509.15145) and Busa-Fekete et al.
+    (arXiv 2505.05355) publish estimators with this property; this one is derived here.
 
     >>> centred_llp(torch.zeros(4), torch.tensor([1.0, 0.0]), prior=0.5).item()
     0.6931471824645996

@@ -1,9 +1,8 @@
 """The paper's two networks (appendix C), a small one for tables, and a linear one.
 
-A model maps a batch of features to logits; the sigmoid that makes them probabilities belongs to
-the loss, where it can be taken stably. The paper does not say how it initialises. Ours: weights
-of dense layers uniform with variance 2 / (inputs + outputs) (Glorot), biases zero, embeddings
-uniform in [-0.05, 0.05]. On the unscaled features of Higgs, larger weights overfit sooner.
+A model maps a batch of features to logits; the sigmoid belongs to the loss, where it can be taken
+stably. The paper does not say how it initialises. Ours: weights of dense layers uniform with
+variance 2 / (inputs + outputs) (Glorot), biases zero, embeddings uniform in [-0.05, 0.05].
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,8 @@
 """Training on what a mechanism releases: one loop of minibatch Adam, read from top to bottom.
 
-The paper trains with minibatch Adam and says no more (appendix C). Batch size, number of epochs
-and stopping rule are ours. Debiased losses are unbounded below, and run away when trained for
-long. So training stops on the loss of *released* validation labels with the logits clamped, which
-bounds it. The training loss has no floor: a floor would bias it.
+The paper trains with minibatch Adam and says no more (appendix C); the rest is ours. Debiased
+losses are unbounded below, and run away when trained for long. So training stops on the loss of
+*released* validation labels with the logits clamped; a floor on the training loss would bias it.
 """
 
 from __future__ import annotations
@@ -83,10 +82,8 @@ class TrainingSettings:
       mechanism that cannot be debiased.
     - "cross_entropy": the mean prediction is matched to the debiased proportion: the paper's loss.
     - "squared": the same with the squared error, whose gradients stay bounded.
-    - "easy_llp": each member has a label made of the proportion. Unbiased for any model, but its
-      variance grows with the bag: use it for small bags without noise.
-    - "centred_llp": the same with a variance that does not grow: use it for large bags where the
-      loss of single examples must be unbiased.
+    - "easy_llp": each member has a label made of the proportion, for small bags without noise.
+    - "centred_llp": the same with a variance that does not grow with the bag.
     """
     learning_rate: float = 1e-3
     """Adam's step; the paper searches eight from 1e-6 to 1e-2."""
@@ -170,10 +167,9 @@ def train(
 ) -> Outcome:
     """Train on what `mechanism` releases of the labels of `split`; None trains on the labels.
 
-    `split` and `test` have `.features` and `.labels`. Bags are drawn at random once and kept.
-    Initialisation, bags, noise and shuffling have streams of their own, all from `seed`: the same
-    seed gives the same weights. With a `checkpoint` file a killed run continues where it was, and
-    ends as it would have. `test` is only measured, never used to choose.
+    `split` and `test` have `.features` and `.labels`. Bags are drawn at random once and kept. The
+    same `seed` gives the same weights. With a `checkpoint` file a killed run continues where it
+    was, and ends as it would have. `test` is only measured, never used to choose.
 
     >>> from types import SimpleNamespace
     >>> from labelaudit.mechanisms import LabelProportions
@@ -345,10 +341,10 @@ class Run:
         self.n_batches = math.ceil(len(self.training) / (settings.batch_size // self.bag_size))
         self.values = torch.zeros(self.n_batches, device=self.device)
         self.state = State()
-        self.checkpoint = None if checkpoint is None else _writable(checkpoint)
-        self.identity: dict[str, Any] = {}
+        self.checkpoint, self.identity = None, dict[str, Any]()
         # A digest reads all data once more, which only a checkpoint needs.
-        if self.checkpoint is not None:
+        if checkpoint is not None:
+            self.checkpoint = _writable(checkpoint)
             self.identity = {
                 "settings": asdict(settings),
                 "mechanism": repr(mechanism),
@@ -382,8 +378,7 @@ class Run:
     def save(self) -> None:
         """Note the time, and write the checkpoint if one is wanted.
 
-        Within an epoch the optimiser is saved as it is, with rows of embeddings not brought up to
-        date: doing so early would round differently from the unbroken run.
+        Rows of embeddings are not brought up to date for it, which would round differently.
         """
         self.saved = time.perf_counter()
         self.state.seconds = self.saved - self.started

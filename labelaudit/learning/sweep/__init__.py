@@ -1,9 +1,7 @@
 """The sweep behind the curves of privacy and utility: every mechanism of a grid, trained.
 
-`grid` says which runs there are. `runs` compares them with the `store` and has those it lacks done
-by one of the `engines`. `advantages` audits each mechanism. `comparisons` makes a table of the
-results and compares settings, `imports` takes an exported table back into a store, and `command` is
-all of it from a shell.
+`runs` compares a `grid` with the `store` and has what it lacks done by one of the `engines`.
+`advantages` audits each mechanism, `comparisons` compares the results.
 """
 
 from labelaudit.learning.sweep.engines import Engine, dask, default_workers, local

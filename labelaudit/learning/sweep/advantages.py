@@ -1,11 +1,8 @@
 """The advantage of an attacker under each mechanism of a sweep: computed once, stored like a run.
 
 On simulated data eta is the true one. Elsewhere it is a network's, trained on clean labels and
-cross-fitted: each row's eta comes from a network and a calibration that never saw its label. Given
-eta, both measures are exact over the mechanism's releases.
-
-Where negatives were thinned a record holds two advantages: that in the sample as it is, and that in
-the data before thinning, which is the one to show.
+cross-fitted. Given eta, both measures are exact over the mechanism's releases. Where negatives were
+thinned a record holds two advantages: in the sample as it is, and before thinning, to be shown.
 """
 
 import math
@@ -84,8 +81,7 @@ def estimated_eta(data: Dataset, recipe: dict[str, Any], seed: int) -> Floats:
 def populations(data: Dataset, eta: Floats, seed: int) -> Floats:
     """The rows' eta in the sample as it is and, last, under the `estimand`: one row or two.
 
-    Before thinning there were more negatives: estimates are corrected, and rows drawn again by
-    their weight, as `eta.estimated_priors` does.
+    Before thinning there were more negatives: estimates are corrected, rows drawn by weight.
     """
     from labelaudit.learning.training import stream
 
@@ -101,9 +97,8 @@ def advantage_once(
 ) -> dict[str, Any]:
     """Both measures of one mechanism, with the fraction of labels revealed for certain.
 
-    `values` are the `populations`. The measures are those of the last, the configuration's
-    estimand; those of the first, the sample as it is, are named `additive_as_sampled` and so on.
-    `quality` says how good the estimate of eta is.
+    `values` are the `populations`: the last is the configuration's estimand, the first the sample
+    as it is, whose measures are named `additive_as_sampled` and so on.
     """
     chosen = mechanism(configuration["mechanism"]) or LabelProportions(1)
     measured = [
@@ -117,9 +112,8 @@ def advantage_once(
 def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[str, Any]:
     """The measures of one population. Clean labels are a bag of one without noise.
 
-    The additive advantage is averaged over two random partitions into bags; the quantile is that
-    of a third, examples weighted equally and releases by their probability. On that one too: the
-    largest |I|, and the fraction of the labels' variance that the release explains (`worth`).
+    The additive advantage is averaged over two random partitions into bags; the quantile, the
+    largest |I| and the `worth` are those of a third.
     """
     from labelaudit.learning.training import stream
 

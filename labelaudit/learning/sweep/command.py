@@ -16,10 +16,11 @@ from labelaudit.learning.sweep.store import Record, Store, StoreError, verify
 
 # The scales of the book.
 SCALES = ("smoke", "laptop", "paper")
-
-
 FOLDER: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
 FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
+WORKERS = """local processes (default: cores, or 1 where there is a GPU; for several GPUs, start a
+shard for each with its own CUDA_VISIBLE_DEVICES)"""
+CHECKPOINTS = "a folder that all workers share, from which trainings cut short continue"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -41,16 +42,8 @@ def add_parser(subparsers: Any) -> None:
     option("--store", help="where results are kept", **FOLDER)
     option("--engine", choices=["local", "dask"], default="local")
     option("--address", metavar="URL", help="of the Dask scheduler")
-    workers = (
-        "local processes (default: cores, or 1 where there is a GPU; for several GPUs, start a"
-        " shard for each with its own CUDA_VISIBLE_DEVICES)"
-    )
-    option("--workers", type=int, metavar="N", help=workers)
-    checkpoints = (
-        "for trainings that take hours: keep their state here, on a disk that all workers share,"
-        " so that one cut short continues where it was"
-    )
-    option("--checkpoints", help=checkpoints, **FOLDER)
+    option("--workers", type=int, metavar="N", help=WORKERS)
+    option("--checkpoints", help=CHECKPOINTS, **FOLDER)
     option("--shard", metavar="I/N", help="only the I-th of N equal parts, I from 1")
     option("--dry-run", action="store_true", help="print the plan and stop")
     sweep.set_defaults(run=run_sweep)

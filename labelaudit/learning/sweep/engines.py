@@ -60,11 +60,7 @@ def cores() -> int:
 
 
 def default_workers() -> int:
-    """How many local processes: one for each core, but only one where there is a GPU.
-
-    Every training takes the first GPU it sees. To use several, start as many shards, each with a
-    `CUDA_VISIBLE_DEVICES` of its own.
-    """
+    """How many local processes: one for each core, but only one where there is a GPU."""
     import torch
 
     return 1 if torch.cuda.is_available() else cores()
@@ -74,9 +70,8 @@ def default_workers() -> int:
 def local(workers: int | None = None) -> Iterator[Engine]:
     """Processes on this machine, `default_workers` of them by default; one runs in this process.
 
-    The cores' threads are divided among them. They end at once when this block is left by an
-    error, or when this process dies. A script that uses them needs the usual
-    `if __name__ == "__main__":`, for every process imports it.
+    They end at once when this block is left by an error, or when this process dies. A script that
+    uses them needs the usual `if __name__ == "__main__":`, for every process imports it.
 
     >>> with local(workers=1) as engine:
     ...     engine.executor.submit(max, 1, 2).result()

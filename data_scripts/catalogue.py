@@ -1,11 +1,9 @@
-"""Where each data set comes from, as `catalogue.yml` lists it."""
+"""Where each data set comes from, as `labelaudit/datasets/catalogue.yml` lists it."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import yaml
-
+from labelaudit import datasets
 from labelaudit.datasets.dataset import TEST_ROWS
 
 
@@ -42,5 +40,4 @@ def _source(name: str, entry: dict[str, Any]) -> Source:
     return Source(name=name, **entry | {"files": tuple(files)})
 
 
-_ENTRIES = yaml.safe_load(Path(__file__).with_suffix(".yml").read_text(encoding="utf-8"))
-CATALOGUE = {name: _source(name, entry) for name, entry in _ENTRIES.items()}
+CATALOGUE = {name: _source(name, entry) for name, entry in datasets.CATALOGUE.items()}
