@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from book.chapters import differences
 from labelaudit import LabelProportions
 from labelaudit.learning.sweep import comparisons
 from labelaudit.learning.sweep.advantages import REVISION
@@ -208,7 +209,7 @@ def test_an_unknown_choice_is_refused():
 
 def test_paired_differences_are_students():
     one, other = {0: 0.71, 1: 0.74, 2: 0.73, 3: 0.70}, {0: 0.70, 1: 0.71, 2: 0.72, 9: 0.1}
-    found = comparisons.paired(one, other)
+    found = differences.paired(one, other)
     gaps = np.array([0.01, 0.03, 0.01])
     low, high = stats.t.interval(0.95, 2, gaps.mean(), stats.sem(gaps))
     assert (found.low, found.high, found.trials) == (pytest.approx(low), pytest.approx(high), 3)
@@ -217,19 +218,19 @@ def test_paired_differences_are_students():
 
 def test_nothing_against_itself():
     same = {0: 0.7, 1: 0.71}
-    assert comparisons.paired(same, same).value == 0
+    assert differences.paired(same, same).value == 0
     with pytest.raises(ValueError, match="at least 2 trials in common, not 1"):
-        comparisons.paired({0: 0.7, 1: 0.7}, {0: 0.7})
+        differences.paired({0: 0.7, 1: 0.7}, {0: 0.7})
 
 
 def test_the_detectable_difference_is_detected_four_times_in_five():
     """Monte Carlo, 4000 draws: a true 80% is missed by more than 4 points with probability 1e-9."""
     rng = np.random.default_rng(3)
     trials, sigma = 10, 1.0
-    true = comparisons.difference(0.0, sigma / math.sqrt(trials), trials).detectable
+    true = differences.difference(0.0, sigma / math.sqrt(trials), trials).detectable
     draws = rng.normal(true, sigma, (4000, trials))
     found = [
-        comparisons.paired(dict(enumerate(row)), dict.fromkeys(range(trials), 0.0)) for row in draws
+        differences.paired(dict(enumerate(row)), dict.fromkeys(range(trials), 0.0)) for row in draws
     ]
     seen = [not one.low <= 0 <= one.high for one in found]
     assert np.mean(seen) == pytest.approx(0.8, abs=0.04)
@@ -239,12 +240,12 @@ def test_the_detectable_difference_is_detected_four_times_in_five():
 def test_optimism_of_the_best_of_many(count):
     """Monte Carlo, 200,000 draws: off by 5 standard errors, at most 0.012, once in 10^6."""
     draws = np.random.default_rng(count).standard_normal((200_000, count))
-    assert comparisons.optimism(count) == pytest.approx(draws.max(axis=1).mean(), abs=0.012)
+    assert differences.optimism(count) == pytest.approx(draws.max(axis=1).mean(), abs=0.012)
 
 
 def test_optimism_at_known_values():
-    assert comparisons.optimism(2) == pytest.approx(1 / math.sqrt(math.pi))
-    assert comparisons.optimism(8) == pytest.approx(1.4236, abs=1e-4)
+    assert differences.optimism(2) == pytest.approx(1 / math.sqrt(math.pi))
+    assert differences.optimism(8) == pytest.approx(1.4236, abs=1e-4)
 
 
 def curve(points, kind="RR"):
@@ -260,7 +261,7 @@ def curve(points, kind="RR"):
 
 def test_points_against_a_curve_at_the_same_advantage():
     line = curve([(0.25, 0.5), (1.0, 0.7), (math.inf, 0.9)])
-    found = comparisons.against(line, curve([(0.5, 0.65), (2.0, 0.9)], "LLP"), "additive")
+    found = differences.against(line, curve([(0.5, 0.65), (2.0, 0.9)], "LLP"), "additive")
     assert len(found) == 1  # beyond the curve's end nothing is compared
     assert found["difference"].iloc[0] == pytest.approx(0.05)
     assert found["gaps"].iloc[0] == pytest.approx(dict.fromkeys(range(3), 0.05))
@@ -270,52 +271,52 @@ def test_a_curve_that_rises_with_the_logarithm_is_met_between_its_settings():
     """A straight line between settings would lie below it, a bias of up to 0.009."""
     line = curve([(x, 0.6 + 0.1 * math.log2(x)) for x in (0.5, 1.0, 2.0, 4.0)])
     between = curve([(x, 0.6 + 0.1 * math.log2(x)) for x in (0.7, 1.5, 3.0)], "LLP")
-    found = comparisons.against(line, between, "additive")
+    found = differences.against(line, between, "additive")
     assert len(found) == 3 and found["difference"].abs().max() < 1e-12
 
 
 def test_an_advantage_of_zero_has_no_logarithm():
     line = curve([(0.0, 0.5), (0.5, 0.6), (1.0, 0.7)])
-    found = comparisons.against(line, curve([(0.0, 0.5), (0.2, 0.5), (0.5, 0.6)]), "additive")
+    found = differences.against(line, curve([(0.0, 0.5), (0.2, 0.5), (0.5, 0.6)]), "additive")
     assert found["additive"].tolist() == [0.5]
 
 
 def test_a_curve_against_itself_is_level():
     line = curve([(0.1, 0.5), (0.3, 0.6), (1.0, 0.7)])
-    assert comparisons.against(line, line, "additive")["difference"].abs().max() < 1e-12
+    assert differences.against(line, line, "additive")["difference"].abs().max() < 1e-12
 
 
 def test_of_equal_advantages_the_largest_epsilon_counts():
     line = curve([(0.1, 0.5), (0.1, 0.6), (1.0, 0.7)])
     line["epsilon"] = [0.1, 0.2, 0.3]
-    found = comparisons.against(line, curve([(0.1, 0.65)]), "additive")
+    found = differences.against(line, curve([(0.1, 0.65)]), "additive")
     assert found["difference"].iloc[0] == pytest.approx(0.05)
 
 
 def test_many_differences_count_once_a_trial():
     gaps = [{0: 0.01, 1: 0.03, 2: 0.02}] * 50
-    assert comparisons.together(gaps) == comparisons.together(gaps[:1])
-    assert comparisons.together(gaps).trials == 3
+    assert differences.together(gaps) == differences.together(gaps[:1])
+    assert differences.together(gaps).trials == 3
 
 
 def test_a_curve_that_lacks_a_trial_is_compared_in_the_others():
     line = curve([(0.25, 0.5), (1.0, 0.7), (2.0, 0.8)])
     line.at[1, "aucs"] = {0: 0.7, 2: 0.72}
-    found = comparisons.against(line, curve([(0.5, 0.65)], "LLP"), "additive")
+    found = differences.against(line, curve([(0.5, 0.65)], "LLP"), "additive")
     assert found["gaps"].iloc[0] == pytest.approx({0: 0.05, 2: 0.05})
     line.at[1, "aucs"] = {9: 0.7}
-    assert comparisons.against(line, curve([(0.5, 0.65)], "LLP"), "additive").empty
+    assert differences.against(line, curve([(0.5, 0.65)], "LLP"), "additive").empty
 
 
 def test_nothing_to_put_together():
     with pytest.raises(ValueError, match="no differences to take the mean of"):
-        comparisons.together([])
+        differences.together([])
 
 
 def test_no_point_to_compare():
     line = curve([(0.1, 0.5), (1.0, 0.7)])
-    assert comparisons.against(line, curve([(2.0, 0.9)]), "additive").empty
-    assert comparisons.against(curve([(math.inf, 0.5)]), line, "additive").empty
+    assert differences.against(line, curve([(2.0, 0.9)]), "additive").empty
+    assert differences.against(curve([(math.inf, 0.5)]), line, "additive").empty
 
 
 @pytest.mark.parametrize(
@@ -337,13 +338,13 @@ def test_no_point_to_compare():
     ],
 )
 def test_claim_results(claim, trials, result):
-    assert comparisons.claim_result(claim, dict(enumerate(trials))) == result
-    assert result in comparisons.CLAIM_RESULTS
+    assert differences.claim_result(claim, dict(enumerate(trials))) == result
+    assert result in differences.CLAIM_RESULTS
 
 
 def test_an_unknown_claim_is_refused():
     with pytest.raises(ValueError, match=r"claim must be 'lower' or 'similar', not 'higher'"):
-        comparisons.claim_result("higher", {0: 0.1, 1: 0.1})
+        differences.claim_result("higher", {0: 0.1, 1: 0.1})
 
 
 def test_bags_held_out_are_not_trained_on():
@@ -369,10 +370,10 @@ def test_the_fraction_of_runs_that_kept_the_last_epoch():
 def test_what_a_target_costs():
     line = curve([(0.1, 0.6), (0.2, 0.65), (0.4, 0.7)])
     line["error"] = 0.01
-    found = comparisons.cost(line, "additive", 0.25, clean=0.75)
+    found = differences.cost(line, "additive", 0.25, clean=0.75)
     assert (found["additive"], found["cost"]) == (0.2, pytest.approx(0.1))
     assert found["among"] == 2
-    assert found["optimism"] == pytest.approx(0.01 * comparisons.optimism(2))
-    assert comparisons.cost(line, "additive", 0.05, clean=0.75) is None
+    assert found["optimism"] == pytest.approx(0.01 * differences.optimism(2))
+    assert differences.cost(line, "additive", 0.05, clean=0.75) is None
     line["auc"] = math.nan
-    assert comparisons.cost(line, "additive", 0.25, clean=0.75) is None
+    assert differences.cost(line, "additive", 0.25, clean=0.75) is None

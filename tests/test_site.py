@@ -31,7 +31,7 @@ WITHOUT_EXAMPLE = {
     *("learning.calibration.Reliability", "learning.calibration.Comparison"),
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),
     *("report.Advice", "report.Decision", "redrawn.Redrawn", "design.DesignedChannel"),
-    *("learning.sweep.dask", "learning.sweep.Engine", "learning.sweep.comparisons.Difference"),
+    *("learning.sweep.dask", "learning.sweep.Engine", "book.chapters.differences.Difference"),
     "teach.Feedback",
 }
 

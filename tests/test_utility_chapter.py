@@ -10,6 +10,7 @@ import smoke
 from conftest import ROOT
 from scipy import stats
 
+from book.chapters import differences
 from book.tools.parameters import ContractError
 from labelaudit.learning.sweep import comparisons
 from labelaudit.learning.sweep.grid import read_grid
@@ -133,7 +134,7 @@ def test_the_page_says_how_much_of_the_run_is_done():
 
 def test_verdicts_follow_from_the_intervals():
     claims = table("claims.csv")
-    assert set(claims["verdict"]) <= set(comparisons.CLAIM_RESULTS)
+    assert set(claims["verdict"]) <= set(differences.CLAIM_RESULTS)
     assert len(claims) == 2 * claims.drop_duplicates(["claim", "data"]).shape[0]
     for _, row in claims.iterrows():
         similar, most = " like " in row["claim"], 0.02 * ("not above" in row["claim"])
@@ -156,7 +157,7 @@ def test_the_comparisons_are_those_of_their_settings():
         loss = {"the paper's loss": "cross_entropy", "the likelihood": "likelihood"}[row["learner"]]
         mine = able[(able["dataset"] == row["data"].lower()) & (able["loss"] == loss)]
         curve, points = (mine[mine["kind"] == kind] for kind in ("RR", row["mechanism"]))
-        found = comparisons.against(curve, points, "additive")
+        found = differences.against(curve, points, "additive")
         assert len(found) == row["settings"] <= len(points)
         if len(found) and row["trials"] == 1 == found["gaps"].map(len).max():
             assert row["difference"] == pytest.approx(found["difference"].mean(), abs=1e-5)
@@ -193,7 +194,7 @@ def test_nothing_is_left_behind():
 @pytest.mark.parametrize("trials", [3, 10])
 def test_the_power_of_a_detectable_difference(trials):
     """Against Student's non-central distribution, also for the published run's few trials."""
-    shift = comparisons.difference(0.0, 1.0, trials).detectable
+    shift = differences.difference(0.0, 1.0, trials).detectable
     edge = stats.t(trials - 1).ppf(0.975)
     shifted = stats.nct(trials - 1, shift)
     assert shifted.sf(edge) + shifted.cdf(-edge) == pytest.approx(0.8, abs=1e-5)
