@@ -50,10 +50,11 @@ class ClassRandomizedResponse:
         """A class number for each label, (n_bags,)."""
         truth = _labels(labels, self)[:, 0]
         uniform = checks.generator(rng).random(truth.size)
-        cumulative = np.cumsum(np.roll(self.channel()[0], -1))[:-1]
-        # How many classes on from the true one; a step through all of them is the true class again.
-        step = np.searchsorted(cumulative, uniform, side="right") + 1
-        return ((truth + step) % self.classes).astype(np.float64)
+        # The true class comes last, then the steps from it: with two classes as in the binary case.
+        order = (np.arange(self.classes)[:, None] + np.arange(1, self.classes + 1)) % self.classes
+        cumulative = np.cumsum(np.take_along_axis(self.channel(), order, axis=1), axis=1)[:, :-1]
+        step = (cumulative[truth] <= uniform[:, None]).sum(axis=1)
+        return order[truth, step].astype(np.float64)
 
     def debias(self, releases: ArrayLike) -> Floats:
         """Unbiased estimates of each label's indicator vector: (n_bags, classes)."""
@@ -64,6 +65,50 @@ class ClassRandomizedResponse:
                 f"{self} cannot be debiased: at epsilon {self.epsilon:g} the release says nothing"
             )
         return np.asarray((np.eye(self.classes)[numbers] - flip) / (keep - flip))
+
+
+@dataclass(frozen=True)
+class ClassResponseWithPrior(ClassRandomizedResponse):
+    """Response among the likeliest classes of a public `prior`: as often right as epsilon allows.
+
+    With e = e^epsilon, among the m likeliest classes the true one is released with probability
+    e / (e + m - 1), and a class outside of them as one of them at random. The m is chosen so that
+    the release is most often right: RRWithPrior of Ghazi, Golowich, Kumar, Manurangsi and Zhang
+    (2021), epsilon-label-DP.
+
+    >>> ClassResponseWithPrior(3, math.log(3), prior=(0.5, 0.4, 0.1)).channel().round(2).tolist()
+    [[0.75, 0.25, 0.0], [0.25, 0.75, 0.0], [0.5, 0.5, 0.0]]
+    """
+
+    prior: tuple[float, ...] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        super().__post_init__()
+        values = checks.probabilities(self.prior, "prior")
+        if values.shape != (self.classes,) or abs(values.sum() - 1) > 1e-9:
+            raise ValueError(
+                f"prior must be {self.classes} numbers that sum to 1, not {self.prior}"
+            )
+        object.__setattr__(self, "prior", tuple(values.tolist()))
+
+    def channel(self) -> Floats:
+        """P(release = column | label = row)."""
+        order = np.argsort(-np.array(self.prior), kind="stable")
+        numbers = np.arange(1, self.classes + 1)
+        keep = 1 / (1 + (numbers - 1) * math.exp(-self.epsilon))
+        m = int(numbers[np.argmax(keep * np.cumsum(np.array(self.prior)[order]))])
+        likely = order[:m]
+        matrix = np.zeros((self.classes, self.classes))
+        matrix[:, likely] = 1 / m
+        matrix[likely[:, None], likely] = (
+            ClassRandomizedResponse(max(m, 2), self.epsilon).channel()[:m, :m] if m > 1 else 1.0
+        )
+        return matrix
+
+    def debias(self, releases: ArrayLike) -> Floats:
+        """Raises ValueError: a class that is never released leaves no trace to invert."""
+        raise ValueError(f"{self} cannot be debiased: unlikely classes are not released")
 
 
 @dataclass(frozen=True)
@@ -143,8 +188,8 @@ def bayes_guess(
 def additive_advantage(eta: ArrayLike, mechanism: ClassMechanism) -> Floats:
     """The gain in P(guess = label) for each member: `eta` without its last axis.
 
-    For randomized response it is the sum of (keep eta_a - flip eta_max)^+ over all classes a but
-    the most probable one. For class proportions it is a sum over every table of counts.
+    The sum over releases of max_a eta_a P(release | a), less max_a eta_a. For class proportions the
+    releases are all tables of counts.
 
     >>> additive_advantage([[1 / 3] * 3], ClassRandomizedResponse(3, 1.0)).round(4).tolist()
     [0.2428]
@@ -153,9 +198,8 @@ def additive_advantage(eta: ArrayLike, mechanism: ClassMechanism) -> Floats:
     """
     priors = _priors(eta, mechanism)
     if isinstance(mechanism, ClassRandomizedResponse):
-        keep, flip = mechanism.channel()[0, :2]
-        ordered = np.sort(priors, axis=-1)
-        gains = np.maximum(keep * ordered[..., :-1] - flip * ordered[..., -1:], 0).sum(axis=-1)
+        right = sum((priors * column).max(axis=-1) for column in mechanism.channel().T)
+        gains = right - priors.max(axis=-1)
     else:
         gains = _gains_from_counts(priors)
     # An advantage cannot leave this range; what is outside is rounding.

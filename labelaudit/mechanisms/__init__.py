@@ -25,6 +25,7 @@ from labelaudit.mechanisms.paper import (
 from labelaudit.mechanisms.practice import (
     discrete_gaussian,
     random_subset,
+    response_with_prior,
     rounded,
     suppressed,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "discrete_gaussian",
     "kind_of",
     "random_subset",
+    "response_with_prior",
     "rounded",
     "suppressed",
 ]

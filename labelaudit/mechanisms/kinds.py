@@ -31,17 +31,18 @@ class Kind:
     colour: str
     marker: str
     dashes: object
-    # What is published, in a line; `k` is the bag size, `flip` the probability of a wrong label.
+    # What is published, in a line; `k` is the bag size, `flip` the probability of a wrong label,
+    # `other` what replaces it, `counted` what a count is of.
     explanation: str = "a mechanism of your own"
 
 
 _BAG, _NOISE = ("bag_size",), ("epsilon",)
-_COUNT = "for every {k} records, drawn at random, how many are positive"
+_COUNT = "for every {k} records, drawn at random, how many are {counted}"
 _KINDS = (
     Kind(
         *("RR", "randomized response", "rr", RandomizedResponse, _NOISE),
         *("#555555", "s", (0, (5, 2))),
-        "each label is replaced by its opposite with probability {flip:.2g}",
+        "each label is replaced by {other} with probability {flip:.2g}",
     ),
     Kind(
         *("LLP", "label proportions", "llp", LabelProportions, _BAG, "#0072B2", "o", "-"),

@@ -1,6 +1,6 @@
 """Counts and labels as they are published in practice, each as a `CountChannel`.
 
-None of them is label-DP: each epsilon is infinite, except where nothing is told apart.
+But for `response_with_prior` none is label-DP: epsilon is infinite, unless nothing is told apart.
 """
 
 import math
@@ -64,3 +64,21 @@ def random_subset(fraction: float) -> CountChannel:
     """
     shown = checks.real_number(fraction, "fraction", 0, 1)
     return CountChannel([[shown, 0.0, 1 - shown], [0.0, shown, 1 - shown]])
+
+
+def response_with_prior(epsilon: float, prior: float) -> CountChannel:
+    """Randomized response that knows P(label = 1): it tells nothing where guessing does better.
+
+    Of all epsilon-label-DP responses it is the one that is most often right (Ghazi, Golowich,
+    Kumar, Manurangsi and Zhang 2021). `multiclass.ClassResponseWithPrior` has more classes.
+
+    >>> response_with_prior(math.log(3), 0.4).matrix.round(2).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    >>> response_with_prior(math.log(3), 0.1).matrix.tolist()  # "0" is right with probability 0.9
+    [[1.0], [1.0]]
+    """
+    keep = 1 / (1 + math.exp(-checks.real_number(epsilon, "epsilon", 0, math.inf)))
+    guess = checks.real_number(prior, "prior", 0, 1)
+    if max(guess, 1 - guess) >= keep:
+        return CountChannel([[1.0], [1.0]])
+    return CountChannel([[keep, 1 - keep], [1 - keep, keep]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -110,11 +110,12 @@ def expose(
     progress: Progress = lambda line: None,
     persons: Ints | None = None,
     settings: Sequence[Setting] = (),
+    attacker: Callable[..., AttackRound] | None = None,
 ) -> tuple[Exposure, ...]:
     """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
 
     The settings are those of the plan if none are given. With `persons`, the person of each row
-    numbered from 0, errors and epsilon are by person.
+    numbered from 0, errors and epsilon are by person. The `attacker` is `attack` by default.
 
     >>> import numpy as np
     >>> from labelaudit.report.eta import EtaEstimates
@@ -144,7 +145,10 @@ def expose(
         progress(f"attack: {len(of_size)} setting{plural} with bags of {bag_size}")
         # Settings are compared in the same bags.
         refits = [
-            [partition(sample.size, bag_size, rng) for _ in range(rounds_for(labels.size))]
+            [
+                drawn_bags(units, bag_size, rng, persons is not None)
+                for _ in range(rounds_for(labels.size))
+            ]
             for _ in etas
         ]
         lengths = np.full(sample.size // bag_size, bag_size)
@@ -154,11 +158,26 @@ def expose(
             for eta, rounds in zip(etas, refits, strict=True):
                 for bags in rounds:
                     with setting.naming_errors():
-                        attacked = attack(eta[bags], truth[bags], setting.mechanism, rng)
+                        attacked = (attacker or attack)(
+                            eta[bags], truth[bags], setting.mechanism, rng
+                        )
                     builder.add([attacked], units[bags.ravel()], lengths)
                 builder.end_refit()
             exposures[setting] = replace(builder.exposure(), rows=rows)
     return tuple(exposures[setting] for setting in asked)
+
+
+def drawn_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> Ints:
+    """Random bags; a person's rows stay `together`, but for those at the edge of a bag.
+
+    >>> units = np.array([0, 1, 0, 1, 2, 2])
+    >>> units[drawn_bags(units, 2, np.random.default_rng(0), True)].ptp(axis=1).tolist()
+    [0, 0, 0]
+    """
+    if not together:
+        return partition(units.size, bag_size, rng)
+    order = np.argsort(rng.permutation(int(units.max()) + 1)[units], kind="stable")
+    return order[: units.size // bag_size * bag_size].reshape(-1, bag_size)
 
 
 def rounds_for(rows: int) -> int:
@@ -266,8 +285,11 @@ class ExposureBuilder:
 
     def exposure(self) -> Exposure:
         """Everything, with intervals."""
+        # No advantage is above what guessing at random gets wrong.
+        most = 1 - 1 / getattr(self.setting.mechanism, "classes", 2)
+        limits = {name: ends for name, (_, *ends) in NUMBERS.items()} | {"plug_in": [0, most]}
         numbers = {
-            name: interval.within(*NUMBERS[name][1:])
+            name: interval.within(*limits[name])
             for name, interval in self.averages.intervals().items()
         }
         percentile = over_refits(self.refits)

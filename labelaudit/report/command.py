@@ -34,8 +34,12 @@ def add_parser(subparsers: Any) -> None:
         " with every number.",
     )
     option = parser.add_argument
-    option("file", type=Path, help="the table, csv or parquet")
-    option("--label", required=True, metavar="COLUMN", help="the sensitive label")
+    option("file", type=Path, help="the table, csv or parquet; with --prior alone also a folder")
+    option(
+        "--label", metavar="COLUMN",
+        help="the sensitive label; it may be left out with --prior: then parquet files of any size"
+        " are streamed, and a run that was stopped goes on",
+    )  # fmt: skip
     option("--positive", metavar="VALUE", help="which of its two values counts as 1")
     option("--features", nargs="+", metavar="COLUMN", help="features (default: all)")
     option("--prior", metavar="COLUMN", help="P(label = 1), if you have it already")
@@ -62,6 +66,7 @@ def add_parser(subparsers: Any) -> None:
         "--mechanisms", nargs="+", metavar="NAME",
         help="of rr, llp, geometric, laplace (default: these four); counts suppressed=5 (below 5),"
         " rounded=5, censored=1 (never 0 or k), gaussian=2 (noise), subset=0.1 (of the labels);"
+        " rr-prior=0.1 (response that knows P(label = 1));"
         " FILE.py[:CLASS] or CHANNEL.csv for your own",
     )  # fmt: skip
     whole_numbers = partial(option, nargs="+", type=int)
@@ -82,11 +87,17 @@ def add_parser(subparsers: Any) -> None:
     members = "numbers of other members known to an attacker (default: none, one, half, all)"
     whole_numbers("--known", metavar="J", help=members)
     option("--refits", type=int, metavar="N", help="times eta is estimated (default: 3)")
+    option(
+        "--learners", nargs="+", metavar="NAME",
+        help="models of eta, of boosting (default), logistic and network: with several, intervals"
+        " include how they differ",
+    )  # fmt: skip
     option("--seed", type=int, help="default: 0")
     option(
         "--no-search", dest="search", action="store_const", const=False,
         help="try the listed settings only (default: also search for the least noisy between them)",
     )  # fmt: skip
+    option("--workers", type=int, metavar="N", help="processes for priors without labels")
     option(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
@@ -103,32 +114,58 @@ def run_command(arguments: argparse.Namespace) -> int:
     page = arguments.output or Path(f"{arguments.file.stem}-audit.html")
     numbers = page.with_suffix(".json")
     _check_output(page, numbers, arguments.overwrite)
+    if arguments.label is None:
+        return _run_on_priors(arguments, page, numbers)
 
     from labelaudit.report.own_mechanism import OwnMechanismError
-    from labelaudit.report.steps import prepared, run
+    from labelaudit.report.steps import Report, begun
 
     options = {name: value for name, value in vars(arguments).items() if value is not None}
-    for name in ("file", "output", "overwrite", "run", "given", "ids"):
+    for name in ("file", "output", "overwrite", "run", "given", "ids", "workers"):
         options.pop(name, None)
     progress = _progress()
     progress(f"reading {arguments.file}")
     try:
-        table, plan = prepared(arguments.file, **options)
+        work = begun(arguments.file, **options)
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     try:
-        report = run(table, plan, progress)
+        report = work(progress)
     except OwnMechanismError as error:
         raise Failure(str(error)) from error
-    report = dataclasses.replace(
-        report,
-        command=shlex.join(["labelaudit", *arguments.given]),
-        exposed={} if arguments.ids is False else report.exposed,
-    )
+    report = dataclasses.replace(report, command=shlex.join(["labelaudit", *arguments.given]))
+    if arguments.ids is False and isinstance(report, Report):
+        report = dataclasses.replace(report, exposed={})
     report.save(page)
     print("\n".join([report.headline, *report.reasons]))
     for warning in report.warnings:
         print(f"Warning: {warning}")
+    print(f"{page} is the page to read; {numbers} holds every number")
+    return 0
+
+
+def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> int:
+    """Priors without labels: all rows of a file or folder, in constant memory."""
+    from labelaudit.learning.sweep.engines import cores, local
+    from labelaudit.report.page import write_priors
+    from labelaudit.report.plan import AuditPlan, Target
+    from labelaudit.report.stream import stream_priors
+
+    names = ("mechanisms", "bag_sizes", "epsilons", "level", "seed")
+    options = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    try:
+        target = Target.parse(arguments.target) if arguments.target else None
+        plan = AuditPlan(**options, utility="none", target=target)
+        with local(arguments.workers or cores()) as engine:
+            report = stream_priors(
+                arguments.file, arguments.prior, plan, bag=arguments.bag, engine=engine,
+                saved=page.with_suffix(".partial.npz"), progress=_progress(),
+            )  # fmt: skip
+    except (ValueError, TypeError) as error:
+        raise CommandError(str(error)) from error
+    command = shlex.join(["labelaudit", *arguments.given])
+    write_priors(report, page, command=command, bag=arguments.bag)
+    print(f"{report.headline}\n{report.larger}")
     print(f"{page} is the page to read; {numbers} holds every number")
     return 0
 
@@ -148,6 +185,8 @@ def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
 
 def _check_combination(arguments: argparse.Namespace) -> None:
     """A prior replaces the features: with it none are read, and no model can be trained."""
+    if not (arguments.label or arguments.prior):
+        raise CommandError("name the sensitive label with --label COLUMN")
     if arguments.prior and arguments.features:
         raise CommandError("--prior replaces --features: give one of the two")
     if arguments.prior and arguments.utility not in (None, "none"):
@@ -159,7 +198,7 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 
 def _check_installed(arguments: argparse.Namespace) -> None:
     needed = [*ALWAYS, *(() if arguments.prior else LEARNS)]
-    needed += NETWORK if arguments.utility == "network" else ()
+    needed += NETWORK if "network" in (arguments.utility, *(arguments.learners or ())) else ()
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         names = " and ".join(missing).replace("sklearn", "scikit-learn")

@@ -23,6 +23,7 @@ Progress = Callable[[str], None]
 Labels = NDArray[np.integer]
 FOLDS = 5
 BINS = 15
+LEARNERS = ("boosting", "logistic", "network")
 # The one test of eta rejects a true eta with this probability.
 SIGNIFICANT = 0.05
 # A contradiction matters where it is larger than this fraction of what the target allows.
@@ -106,39 +107,65 @@ class EtaEstimates:
 
 
 def estimate_eta(
-    table: Table, refits: int, seed: int, progress: Progress = lambda line: None
+    table: Table,
+    refits: int,
+    seed: int,
+    progress: Progress = lambda line: None,
+    learners: Sequence[str] = ("boosting",),
 ) -> EtaEstimates:
     """The table's ready-made prior, or eta by cross-fitted, calibrated gradient boosting.
 
+    With several learners the refits take turns, each at least once, so that intervals include how
+    they differ.
+
     >>> import pandas
-    >>> import tempfile
     >>> from labelaudit.datasets import read_table
     >>> frame = pandas.DataFrame({"age": [30, 30, 60, 60] * 100, "ill": [0, 0, 1, 1] * 100})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     frame.to_csv(f"{folder}/survey.csv", index=False)
-    ...     table = read_table(f"{folder}/survey.csv", label="ill")
+    >>> table = read_table(frame, label="ill")
     >>> estimate_eta(table, refits=2, seed=0).mean[:4].round(1).tolist()
     [0.0, 0.0, 1.0, 1.0]
     """
     if table.prior is not None:
         return EtaEstimates.ready_made(table.prior, table.labels, refits, table.persons)
     from labelaudit.learning.eta import cross_fit
-    from labelaudit.learning.learners import Boosting
 
-    boosting = Boosting(categorical=tuple(np.flatnonzero(table.categorical).tolist()))
+    refits = max(refits, len(learners))
     number = itertools.count(1)
-
-    def fit(*arguments: Any) -> Any:
-        progress(f"eta: model {next(number)} of {refits * FOLDS}")
-        return boosting.fit(*arguments)
-
-    learner = SimpleNamespace(fit=fit)
     options: dict[str, Any] = {"folds": FOLDS, "persons": table.persons}
     streams = map(np.random.default_rng, np.random.SeedSequence([seed, 1]).spawn(refits))
-    etas = tuple(
-        cross_fit(table.features, table.labels, learner, **options, rng=rng).eta for rng in streams
-    )
-    return EtaEstimates(etas, True, calibration_of(etas, table.labels, table.persons))
+    etas = []
+    for name, rng in zip(itertools.cycle(learners), streams, strict=False):
+        features, learner = _learner(name, table)
+
+        def fit(*arguments: Any, learner: Any = learner, name: str = name) -> Any:
+            progress(f"eta: model {next(number)} of {refits * FOLDS}, {name}")
+            return learner.fit(*arguments)
+
+        fitting = SimpleNamespace(fit=fit)
+        etas.append(cross_fit(features, table.labels, fitting, **options, rng=rng).eta)
+    return EtaEstimates(tuple(etas), True, calibration_of(tuple(etas), table.labels, table.persons))
+
+
+def _learner(name: str, table: Table) -> tuple[NDArray[Any], Any]:
+    """One of `LEARNERS`, and the features as it takes them."""
+    from labelaudit.learning.learners import Boosting, NetworkLearner
+    from labelaudit.report.utility import NETWORK, design
+
+    if name == "boosting":
+        categorical = tuple(np.flatnonzero(table.categorical).tolist())
+        return table.features, Boosting(categorical=categorical)
+    matrix = design(table, np.arange(len(table)))[:, 1:].astype(np.float32)
+    if name == "network":
+        from labelaudit.learning.training import TrainingSettings
+
+        return matrix, NetworkLearner(TrainingSettings(**NETWORK))
+    from sklearn.linear_model import LogisticRegression
+
+    def fit(features: Floats, labels: Labels, rng: np.random.Generator) -> Any:
+        model = LogisticRegression(max_iter=500).fit(features, labels)
+        return SimpleNamespace(predict=lambda rows: model.predict_proba(rows)[:, 1])
+
+    return matrix, SimpleNamespace(fit=fit)
 
 
 def distinct(etas: Sequence[Floats]) -> Sequence[Floats]:

@@ -1,10 +1,9 @@
-"""Mechanisms in use, by a name and a number: suppressed=5, rounded=5, censored=1, gaussian=2."""
+"""Mechanisms in use, by a name and a number: suppressed=5, rounded=5, rr-prior=0.1."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from labelaudit import checks
@@ -15,6 +14,7 @@ from labelaudit.mechanisms import (
     Kind,
     discrete_gaussian,
     random_subset,
+    response_with_prior,
     rounded,
     suppressed,
 )
@@ -30,7 +30,11 @@ def censored_ends(bag_size: int, margin: int) -> CountChannel:
     return censored(bag_size, low, bag_size - low)
 
 
-_COUNT = "for every {k} records, drawn at random, how many are positive"
+_COUNT = "for every {k} records, drawn at random, how many are {counted}"
+_RR_PRIOR = (
+    "each label is replaced by {other} with probability {flip:.2g}, or nothing is told where the"
+    " guess without it is better; the guess is by P(label = 1) ="
+)
 # Constructor, colour, marker, and what is published, with the number after it.
 IN_USE: dict[str, tuple[Callable[..., CountChannel], str, str, str]] = {
     "suppressed": (suppressed, "#D55E00", "P", f"{_COUNT}, unless there are fewer than"),
@@ -38,6 +42,7 @@ IN_USE: dict[str, tuple[Callable[..., CountChannel], str, str, str]] = {
     "censored": (censored_ends, "#8C510A", "p", f"{_COUNT}, kept away from 0 and {{k}} by"),
     "gaussian": (discrete_gaussian, "#AA4499", "h", f"{_COUNT}, plus Gaussian noise of size"),
     "subset": (random_subset, "#882255", "*", "a random fraction of the labels:"),
+    "rr-prior": (response_with_prior, "#332288", "d", _RR_PRIOR),
 }
 
 
@@ -53,14 +58,18 @@ def kind_in_use(name: str) -> Kind:
         value: Any = float(text)
     except ValueError:
         raise ValueError(f"{option} is written {option}=NUMBER, not {name!r}") from None
-    if option not in ("gaussian", "subset"):
+    if option not in ("gaussian", "subset", "rr-prior"):
         value = checks.whole_number(int(value) if value.is_integer() else value, option)
-    alone = option == "subset"
-    ready: Any = partial(make, value) if alone else lambda bag_size: make(bag_size, value)
+    parameters = {"subset": (), "rr-prior": ("epsilon",)}.get(option, ("bag_size",))
+
+    def ready(*, bag_size: int = 1, epsilon: float = 1.0) -> CountChannel:
+        given = {"bag_size": bag_size, "epsilon": epsilon}
+        return make(*(given[name] for name in parameters), value)
+
     # A number that cannot be is rejected here, before any work.
-    _ = ready() if alone else ready(1)
+    ready()
     return replace(
         KINDS["channel"], name=f"{option} {value:g}", title=f"{option} {value:g}", option=name,
-        make=ready, parameters=() if alone else ("bag_size",), colour=colour, marker=marker,
+        make=ready, parameters=parameters, colour=colour, marker=marker,
         explanation=f"{published} {value:g}",
     )  # fmt: skip

@@ -8,6 +8,7 @@ import math
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import metadata
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -17,10 +18,11 @@ import numpy as np
 from labelaudit.report.attack import MOST_RECORDS, Exposure, rounds_for
 from labelaudit.report.decisions import Decision
 from labelaudit.report.plan import Setting
-from labelaudit.report.steps import Report
 
 if TYPE_CHECKING:
     import pandas
+
+    from labelaudit.report.steps import Report
 
 
 # The columns of each table, and the attributes of a row that hold them.
@@ -57,13 +59,23 @@ COLUMNS = {
 }  # fmt: skip
 
 
+def frame(name: str, rows: Sequence[Any]) -> pandas.DataFrame:
+    """One of the tables of `COLUMNS`."""
+    import pandas
+
+    columns = {title: attrgetter(path) for title, path in COLUMNS[name].items()}
+    return pandas.DataFrame({title: list(map(get, rows)) for title, get in columns.items()})
+
+
+def verdicts(decisions: Sequence[Decision]) -> pandas.DataFrame:
+    """For each setting whether it meets the target, why, what it proves and guarantees."""
+    columns = ["verdict", "why", "plug-in", "realised", "revealed", "epsilon"]
+    return frame("attack", decisions).set_index("setting")[columns]
+
+
 def tables(report: Report) -> dict[str, pandas.DataFrame]:
     """The tables behind the report's figures and sections, by name."""
     import pandas
-
-    def frame(name: str, rows: Sequence[Any]) -> pandas.DataFrame:
-        columns = {title: attrgetter(path) for title, path in COLUMNS[name].items()}
-        return pandas.DataFrame({title: list(map(get, rows)) for title, get in columns.items()})
 
     exposures = [decision.exposure for decision in report.decisions]
     by_label = frame("by_label", [part for each in exposures for part in each.by_label])
@@ -115,7 +127,7 @@ def as_json(report: Report) -> str:
             }
             for advice in report.advices
         ],
-        "calibration": _plain(calibration)
+        "calibration": plain(calibration)
         | {
             "sentence": report.eta_sentence,
             "refitted": report.estimates.refitted,
@@ -123,7 +135,7 @@ def as_json(report: Report) -> str:
         },
         "at_stake": report.at_stake,
         "eta_histogram": report.histogram,
-        "settings": [_decided(decision) for decision in report.decisions],
+        "settings": [decided(decision) for decision in report.decisions],
         "utility": report.utilities,
         "knowing_more": report.knowing,
         "drawn_again": report.drawn_again,
@@ -131,7 +143,7 @@ def as_json(report: Report) -> str:
         "groups": report.groups,
         "bags": report.bags,
         "given_bags": [
-            {"given": _decided(decision), "random": _exposure(comparison.random)}
+            {"given": decided(decision), "random": _exposure(comparison.random)}
             for comparison, decision in zip(report.own_bags, report.own_decisions, strict=True)
         ],
         "attacked_in_each_refit": {
@@ -143,7 +155,12 @@ def as_json(report: Report) -> str:
         "versions": versions(),
         "seconds": round(report.seconds, 1),
     }
-    return json.dumps(_plain(values), indent=1, allow_nan=False) + "\n"
+    return json.dumps(plain(values), indent=1, allow_nan=False) + "\n"
+
+
+def made_at() -> str:
+    """The time of now, for the page."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def versions() -> dict[str, str]:
@@ -162,14 +179,15 @@ def _recommended(decision: Decision | None) -> dict[str, Any]:
     return {"setting": decision.exposure.title, "verdict": decision.word, "why": decision.why}
 
 
-def _decided(decision: Decision) -> dict[str, Any]:
+def decided(decision: Decision) -> dict[str, Any]:
+    """An exposure and its verdict, for JSON."""
     return _exposure(decision.exposure) | {"verdict": decision.word, "why": decision.why}
 
 
 def _exposure(exposure: Exposure) -> dict[str, Any]:
     setting = exposure.setting
     any_size = "bag_size" in setting.kind.parameters and "bag_size" not in dict(setting.parameters)
-    return _plain(exposure) | {
+    return plain(exposure) | {
         "bag_size": None if any_size else setting.mechanism.bag_size,
         "epsilon": exposure.epsilon,
         "epsilon_checked": setting.checked,
@@ -177,10 +195,10 @@ def _exposure(exposure: Exposure) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON can hold: dataclasses as dictionaries, a setting as its title, no infinite number.
 
-    >>> _plain({"low": math.nan, "high": (1.0, math.inf)})
+    >>> plain({"low": math.nan, "high": (1.0, math.inf)})
     {'low': None, 'high': [1.0, 'inf']}
     """
     if isinstance(value, Setting):
@@ -189,9 +207,9 @@ def _plain(value: Any) -> Any:
         names = [field.name for field in dataclasses.fields(value)]
         value = {name: getattr(value, name) for name in names}
     if isinstance(value, dict):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: plain(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(part) for part in value]
+        return [plain(part) for part in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None if math.isnan(value) else str(value)
     return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 from pathlib import Path
@@ -14,7 +15,7 @@ from labelaudit.report.attack import MOST_RECORDS, SURE, rounds_for
 from labelaudit.report.decisions import MATERIAL, MOST_PROVEN
 from labelaudit.report.eta import FOLDS
 from labelaudit.report.intervals import COVERAGE
-from labelaudit.report.numbers import as_json, versions
+from labelaudit.report.numbers import as_json, decided, made_at, plain, versions
 from labelaudit.report.people import LEAST_IN_GROUP
 from labelaudit.report.scenarios import MOST_WITH_KNOWN, MOST_WITH_MATRIX
 from labelaudit.report.steps import Report
@@ -77,10 +78,47 @@ def as_html(report: Report) -> str:
 
 def write_both(report: Report, page: Path) -> Path:
     """Write the page and its numbers, both or none: one is renamed when the other is complete."""
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"the page must be an .html file, not {page}")
+    _check_name(page)
     _write({page: as_html(report), page.with_suffix(".json"): as_json(report)})
     return page
+
+
+def _check_name(page: Path) -> None:
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"the page must be an .html file, not {page}")
+
+
+def write_priors(report: Any, page: Path, command: str = "", bag: str | None = None) -> None:
+    """The page and the numbers of priors without labels."""
+    values = plain(report) | {"headline": report.headline}
+    _write_page("priors.html.j2", page, report, values, command=command, bag=bag)
+
+
+def write_classes(report: Any, page: Path) -> Path:
+    """The page and the numbers of a label with several classes."""
+    _check_name(page)
+    values = {"classes": report.classes, "rows": report.rows, "at_stake": report.at_stake}
+    values |= {
+        name: getattr(report, name) for name in ("target", "headline", "reasons", "warnings")
+    }
+    values |= {"settings": [decided(each) for each in report.decisions], "command": report.command}
+    _write_page("classes.html.j2", page, report, plain(values), command=report.command)
+    return page
+
+
+def _write_page(
+    template: str, page: Path, report: Any, values: dict[str, Any], **made: Any
+) -> None:
+    """A page from a template, and its numbers."""
+    import markupsafe
+
+    css = markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8"))
+    shown = ", ".join(f"{name} {version}" for name, version in versions().items())
+    made["made"] = made_at()
+    chosen = environment().get_template(template)
+    text = chosen.render(report=report, words=words, css=css, versions=shown, **made)
+    numbers = json.dumps({**values, **made, "versions": versions()}, indent=1) + "\n"
+    _write({page: text, page.with_suffix(".json"): numbers})
 
 
 def _write(texts: dict[Path, str]) -> None:

@@ -16,7 +16,7 @@ from labelaudit import checks
 from labelaudit.datasets import Table
 from labelaudit.mechanisms import Kind, Mechanism
 from labelaudit.report import words
-from labelaudit.report.eta import MATTERS
+from labelaudit.report.eta import LEARNERS, MATTERS
 from labelaudit.report.own_mechanism import (
     PARAMETERS,
     OwnMechanismError,
@@ -175,6 +175,7 @@ class AuditPlan:
     numbers of other members of a bag whose labels an attacker may know; a number too large for a
     bag stands for all of them, and the default is none, one, half and all. With `search` the least
     noisy epsilon or the smallest bag that meets the target is looked for between those listed.
+    With several `learners` of eta the refits take turns, and intervals include how they differ.
 
     >>> plan = AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[8], epsilons=[0.5, 1.0])
     >>> [setting.title for setting in plan.settings]
@@ -192,10 +193,11 @@ class AuditPlan:
     known: Sequence[int] = ()
     seed: int = 0
     search: bool = True
+    learners: Sequence[str] = LEARNERS[:1]
 
     def __post_init__(self) -> None:
         """Check all of it, and keep sequences as sorted tuples without repetition."""
-        for name in ("mechanisms", "bag_sizes", "epsilons", "repeats", "known"):
+        for name in ("mechanisms", "bag_sizes", "epsilons", "repeats", "known", "learners"):
             if isinstance(value := getattr(self, name), str):
                 raise TypeError(f"{name} must be a list, as in [{value!r}], not a text")
         lists: dict[str, list[Any]] = {
@@ -218,6 +220,10 @@ class AuditPlan:
         if self.utility not in UTILITIES:
             names = ", ".join(UTILITIES)
             raise ValueError(f"a utility model is one of {names}, not {self.utility!r}")
+        for learner in self.learners or ("",):
+            if learner not in LEARNERS:
+                raise ValueError(f"a learner is one of {', '.join(LEARNERS)}, not {learner!r}")
+        object.__setattr__(self, "learners", tuple(dict.fromkeys(self.learners)))
         if not self.mechanisms:
             raise ValueError("mechanisms is empty: name at least one")
         object.__setattr__(self, "mechanisms", tuple(dict.fromkeys(self.mechanisms)))

@@ -19,13 +19,12 @@ from labelaudit.checks import Floats
 from labelaudit.datasets import Table
 from labelaudit.distribution import multiplicative_quantile
 from labelaudit.mechanisms import Kind, Mechanism
-from labelaudit.partitions import partition
 from labelaudit.report.attack import Exposure, expose
 from labelaudit.report.decisions import MATERIAL, Decision
 from labelaudit.report.eta import EtaEstimates, Progress
 from labelaudit.report.own_mechanism import check_own, construct, has_channel
 from labelaudit.report.plan import LEAST_BAGS, AuditPlan, Setting, Target
-from labelaudit.report.utility import worth_of
+from labelaudit.report.utility import first_bags, worth_of
 
 # Records on which the advantage by eta is computed while searching.
 RECORDS = 10_000
@@ -50,7 +49,8 @@ def searched(
     Nothing is added where a listed setting of the kind is worth about as much: round numbers are
     easier to agree on, and do not depend on the seed.
     """
-    known, eta = set(plan.settings), estimates.etas[0]
+    rng = np.random.default_rng([plan.seed, 11])
+    known, eta = set(plan.settings), rng.permutation(estimates.etas[0])
 
     def worth_by_eta(setting: Setting) -> float:
         return worth_of(eta, setting.mechanism) or 0.0
@@ -84,6 +84,8 @@ def searched(
 
 def candidates_of(kind: Kind, eta: Floats, plan: AuditPlan, target: Target) -> Iterator[Setting]:
     """For each bag size the largest epsilon, or the smallest bag of all, that keeps the target.
+
+    Bags are consecutive in `eta`, which is in random order: the same ones for every epsilon.
 
     >>> import numpy as np
     >>> plan = AuditPlan(mechanisms=["rr"])
@@ -119,14 +121,13 @@ def setting_of(kind: Kind, values: dict[str, Any]) -> Setting:
 
 
 def _keeps(kind: Kind, values: dict[str, Any], eta: Floats, target: Target) -> bool:
-    """Whether the advantage by eta, in the same bags for every epsilon, is within the target."""
+    """Whether the advantage by eta is within the target."""
     mechanism: Mechanism = construct(kind, values)
     if target.kind == "epsilon":
         return mechanism.epsilon <= target.value
     if not has_channel(mechanism):
         return False
-    k = mechanism.bag_size
-    bags = eta[partition(eta.size, k, np.random.default_rng(11))[: max(RECORDS // k, LEAST_BAGS)]]
+    bags = first_bags(eta, mechanism.bag_size, RECORDS, LEAST_BAGS)
     if target.kind == "additive":
         return float(additive_advantage(bags, mechanism).mean()) <= target.value
     return multiplicative_quantile(bags, mechanism, target.level) <= target.value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,10 @@ from labelaudit.command_line import did_you_mean
 from labelaudit.datasets import Table, read_table
 from labelaudit.report import people, words
 from labelaudit.report.attack import MOST_RECORDS, Exposure, expose, most_exposed
+from labelaudit.report.classes import ClassReport, audit_classes, class_names, class_settings
 from labelaudit.report.decisions import Advice, Decision, advise, decide, focus_of
-from labelaudit.report.eta import EtaEstimates, Progress, at_stake, estimate_eta
+from labelaudit.report.eta import FOLDS, EtaEstimates, Progress, at_stake, estimate_eta
+from labelaudit.report.numbers import made_at
 from labelaudit.report.plan import BAG_SIZES, LEAST_BAGS, AuditPlan, Target
 from labelaudit.report.scenarios import (
     BagComparison,
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_EXPOSED = 10
+# About how long a step takes against others, by the first word of its line.
+COSTS = {"eta": 4, "the table": 20, "attack": 8, "utility": 12, "who": 8}
 HISTOGRAM_BINS = 20
 
 
@@ -99,8 +103,9 @@ class Report:
     @property
     def verdicts(self) -> pandas.DataFrame:
         """For each setting whether it meets the target, why, what it proves and guarantees."""
-        columns = ["verdict", "why", "plug-in", "realised", "revealed", "epsilon"]
-        return self.tables["attack"][columns]
+        from labelaudit.report.numbers import verdicts
+
+        return verdicts(self.decisions)
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -123,25 +128,16 @@ class Report:
 def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -> Report:
     """Estimate eta, attack every setting, find who is exposed and what it costs, and advise.
 
-    >>> import json
     >>> import pandas
-    >>> import tempfile
     >>> from labelaudit.datasets import read_table
-    >>> from labelaudit.report import Target, as_html, as_json
-    >>> target = Target("additive", 0.05)
-    >>> plan = AuditPlan(mechanisms=["rr"], epsilons=[0.1, 4.0], target=target, search=False)
+    >>> plan = AuditPlan(mechanisms=["rr"], target=Target("additive", 0.05), search=False)
     >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     frame.to_csv(f"{folder}/survey.csv", index=False)
-    ...     report = run(read_table(f"{folder}/survey.csv", label="ill", prior="eta"), plan)
-    ...     page, numbers = as_html(report), as_json(report)
-    >>> [(decision.exposure.title, decision.word) for decision in report.decisions]
-    [('RR (epsilon 0.1)', 'meets'), ('RR (epsilon 4)', 'misses')]
-    >>> page[:15], json.loads(numbers)["advice"][0]["setting"]
-    ('<!DOCTYPE html>', 'RR (epsilon 0.1)')
+    >>> report = run(read_table(frame, label="ill", prior="eta"), plan)
+    >>> [decision.word for decision in report.decisions]
+    ['misses', 'misses', 'misses', 'misses']
     """
     plan.check_table(table)
-    start = time.monotonic()
+    start, progress = time.monotonic(), with_time_left(progress, table, plan)
     estimates, target = trusted_eta(table, plan, progress)
     stake = at_stake(estimates.etas, table.labels)
     trusted = not estimates.calibration.wrong_by(target.matters(stake))
@@ -210,13 +206,44 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
         own_decisions=own_decisions,
         groups=people.by_group(table, estimates, focus, plan.seed),
         seconds=time.monotonic() - start,
-        made=f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        made=made_at(),
     )
+
+
+def with_time_left(progress: Progress, table: Table, plan: AuditPlan) -> Progress:
+    """The same lines, each with the time that is left if later steps take their usual part of it.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"p": [0.5] * 40, "ill": [0, 1] * 20})
+    >>> table = read_table(frame, label="ill", prior="p")
+    >>> with_time_left(print, table, AuditPlan())("who is exposed")
+    who is exposed
+    """
+    kinds = len({setting.kind for setting in plan.settings})
+    expected = {
+        "eta": plan.refits * FOLDS * (table.prior is None),
+        "the table": table.bags is not None,
+        "attack": len(plan.bag_sizes) + 1 + kinds * plan.search,
+        "utility": plan.utility != "none",
+        "who": 1,
+    }
+    ahead = sum(COSTS[name] * number for name, number in expected.items())
+    start, done, current = time.monotonic(), 0, 0
+
+    def timed(line: str) -> None:
+        nonlocal ahead, done, current
+        done += current
+        current = next((cost for name, cost in COSTS.items() if line.startswith(name)), 0)
+        ahead -= current
+        left = (time.monotonic() - start) * (current + max(ahead, 0)) / max(done, 1)
+        progress(f"{line} (about {left:.0f} s left)" if done and left >= 1 else line)
+
+    return timed
 
 
 def trusted_eta(table: Table, plan: AuditPlan, progress: Progress) -> tuple[EtaEstimates, Target]:
     """Eta and the target; eta is scaled once more where the labels contradict it and it matters."""
-    estimates = estimate_eta(table, plan.refits, plan.seed, progress)
+    estimates = estimate_eta(table, plan.refits, plan.seed, progress, plan.learners)
     stake = at_stake(estimates.etas, table.labels)
     target = plan.target or Target.of_stake(stake, plan.level)
     if estimates.calibration.wrong_by(target.matters(stake)):
@@ -252,6 +279,17 @@ def warnings_of(
         )
 
 
+def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the plan, and those about the columns of the table."""
+    names = {each.name for each in fields(AuditPlan)}
+    of_table = inspect.signature(read_table).parameters.keys() - {"source", "label"}
+    for name in options.keys() - names - of_table:
+        near = did_you_mean(name, names | of_table)
+        raise TypeError(f"an audit has no option {name!r}{near}")
+    parts = [{name: options[name] for name in options.keys() & part} for part in (names, of_table)]
+    return parts[0], parts[1]
+
+
 def prepared(
     table: Any, label: str = "", target: Target | str | None = None, **options: Any
 ) -> tuple[Table, AuditPlan]:
@@ -261,13 +299,7 @@ def prepared(
     Traceback (most recent call last):
     TypeError: an audit has no option 'epsilon'; did you mean epsilons?
     """
-    names = {each.name for each in fields(AuditPlan)}
-    of_table = inspect.signature(read_table).parameters.keys() - {"source", "label"}
-    for name in options.keys() - names - of_table:
-        near = did_you_mean(name, names | of_table)
-        raise TypeError(f"an audit has no option {name!r}{near}")
-    chosen = {name: value for name, value in options.items() if name in names}
-    columns = {name: value for name, value in options.items() if name in of_table}
+    chosen, columns = _split(options)
     if columns.get("prior") is not None or columns.get("model") is not None:
         chosen.setdefault("utility", "none")
     plan = AuditPlan(**chosen, target=Target.parse(target) if isinstance(target, str) else target)
@@ -288,12 +320,13 @@ def audit(
     ids: bool = True,
     progress: Progress = lambda line: None,
     **options: Any,
-) -> Report:
+) -> Report | ClassReport:
     """Audit a table with a sensitive label: which mechanism meets a target, at what cost.
 
     `table` is a path (csv or parquet), a pandas DataFrame or a `Table`. The options of
     `labelaudit.datasets.read_table` say what its columns are, those of `AuditPlan` what to compare.
-    A target may be a text such as "additive=0.01". Without `ids` no record is named.
+    A target may be a text such as "additive=0.01". Without `ids` no record is named. A label with
+    three or more classes gives a `ClassReport`.
 
     >>> import pandas
     >>> import labelaudit as la
@@ -304,5 +337,27 @@ def audit(
     >>> report.verdicts["verdict"].tolist()
     ['meets', 'meets', 'misses', 'misses']
     """
-    report = run(*prepared(table, label, **options), progress)
-    return report if ids else replace(report, exposed={})
+    work = begun(table, label, **options)
+    report = work(progress)
+    return report if ids or isinstance(report, ClassReport) else replace(report, exposed={})
+
+
+def begun(
+    table: Any, label: str = "", target: Target | str | None = None, **options: Any
+) -> Callable[[Progress], Report | ClassReport]:
+    """All that can be rejected is, and what is left to do comes back; several classes too."""
+    try:
+        return partial(run, *prepared(table, label, target, **options))
+    except ValueError as error:
+        frame, classes = ((), ()) if isinstance(table, Table) else class_names(table, label)
+        if not classes:
+            raise error
+    chosen, columns = _split(options)
+    names = chosen.pop("mechanisms", ("rr", "llp"))
+    plan = AuditPlan(
+        **{**chosen, "utility": "none", "mechanisms": ["rr"]},
+        target=Target.parse(target) if isinstance(target, str) else target,
+    )
+    class_settings(names, plan, len(classes))
+    name = Path(table).name if isinstance(table, str | Path) else "a data frame"
+    return partial(audit_classes, frame, label, classes, plan, names, columns, name)

@@ -41,6 +41,9 @@ RUNS = 3
 STEPS = 40
 # Scores are clipped in the loss on held-out debiased labels, so that no label dominates it.
 CLIP = 3.0
+NETWORK: dict[str, Any] = {
+    "model": "small", "learning_rate": 3e-3, "batch_size": MOST_IN_BATCH, "epochs": 20
+}  # fmt: skip
 # Curves of each setting, by run; those of clean labels have the key None.
 Curves = dict[Setting | None, list[Curve]]
 
@@ -77,25 +80,23 @@ def measure_utility(
     """Clean labels first, then each setting; the network is trained for `focus` alone.
 
     >>> import pandas
-    >>> import tempfile
     >>> from labelaudit.datasets import read_table
     >>> from labelaudit.report import AuditPlan
     >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     frame.to_csv(f"{folder}/survey.csv", index=False)
-    ...     table = read_table(f"{folder}/survey.csv", label="ill", prior="eta")
+    >>> table = read_table(frame, label="ill", prior="eta")
     >>> plan = AuditPlan(mechanisms=["rr"], epsilons=[1.0])
     >>> utilities = measure_utility(table, table.prior, plan.settings, "none", seed=0)
     >>> [(utility.title, round(utility.worth, 3)) for utility in utilities]
     [('clean labels', 1.0), ('RR (epsilon 1)', 0.214)]
     """
     rng = np.random.default_rng([seed, 4])
+    shuffled = rng.permutation(eta)
     rows = spread_out(table.labels, rng)[:MOST_ROWS]
     truth = table.labels[rows].astype(np.int64)
     worths: dict[Setting | None, float | None] = {None: 1.0}
     for setting in settings:
         with setting.naming_errors():
-            worths[setting] = worth_of(eta, setting.mechanism)
+            worths[setting] = worth_of(shuffled, setting.mechanism)
     labels = truth.astype(np.float64)
     curves: Curves = {}
     _, held, test = _parts(labels.size)
@@ -129,8 +130,8 @@ def measure_utility(
 def worth_of(eta: Floats, mechanism: Mechanism) -> float | None:
     """The fraction of the labels' variance that a release in random bags explains (`worth`).
 
-    None where the distribution of the release is not known, or two bags cannot be made. All
-    settings are compared in the same order of the records.
+    None where the distribution of the release is not known, or two bags cannot be made. Bags are
+    consecutive in `eta`, which is in random order.
 
     >>> from labelaudit import LabelProportions
     >>> round(worth_of(np.full(80, 0.3), LabelProportions(4)), 6)
@@ -139,11 +140,16 @@ def worth_of(eta: Floats, mechanism: Mechanism) -> float | None:
     k = mechanism.bag_size
     if eta.size < 2 * k or not has_channel(mechanism):
         return None
-    rng = np.random.default_rng(8)
-    bags = eta[partition(eta.size, k, rng)[: max(WORTH_RECORDS // k, 2)]]
+    bags = first_bags(eta, k, WORTH_RECORDS, 2)
     variance = bags * (1 - bags)
     total = float(variance.sum())
     return float((worth(bags, mechanism) * variance).sum()) / total if total else 0.0
+
+
+def first_bags(eta: Floats, size: int, records: int, least: int) -> Floats:
+    """Bags of consecutive records: of this many records, or this many bags, as far as they go."""
+    n_bags = min(max(records // size, least), eta.size // size)
+    return eta[: n_bags * size].reshape(n_bags, size)
 
 
 def can_debias(mechanism: Mechanism) -> bool:
@@ -292,7 +298,7 @@ def _network_curves(
     data = SimpleNamespace(
         features=matrix[both, 1:].astype(np.float32), labels=labels[both].astype(np.int64)
     )
-    options = TrainingSettings("small", learning_rate=3e-3, batch_size=MOST_IN_BATCH, epochs=20)
+    options = TrainingSettings(**NETWORK)
     seeds = np.random.SeedSequence([seed, 7]).generate_state(RUNS)
     curves: Curves = {}
     for setting in (None, *settings):

@@ -33,6 +33,18 @@ RULE = (
     " it; both above, it misses it; else the data cannot tell.",
 )
 
+# A small additive advantage is no promise about anybody's label.
+ADDITIVE_ALONE = (
+    "An additive target alone can be met by a release that reveals most labels: where the labels"
+    " are easy to guess, proving them adds little. Look at the labels that are proven, too, or set"
+    " a multiplicative target."
+)
+# What to do where labels are released again.
+FIX_BAGS = (
+    "If you publish again, fix the bags: keep everybody in the same bag, and give new people bags"
+    " of their own. In bags drawn again each release adds to what the earlier ones told."
+)
+
 
 def target(target: Target) -> str:
     """A target in words."""
@@ -62,9 +74,12 @@ def explained(exposure: Exposure) -> str:
     'each label is replaced by its opposite with probability 0.27; odds change at most 2.7 times'
     """
     setting = exposure.setting
-    values = {"k": setting.mechanism.bag_size, "epsilon": exposure.epsilon}
+    classes = getattr(setting.mechanism, "classes", 2)
     what = setting.kind.explanation.format(
-        flip=1 / (1 + math.exp(min(exposure.epsilon, 700))), **values
+        k=setting.mechanism.bag_size,
+        flip=(classes - 1) / (classes - 1 + math.exp(min(exposure.epsilon, 700))),
+        other="its opposite" if classes == 2 else "another class",
+        counted="positive" if classes == 2 else "of each class",
     )
     if math.isinf(exposure.guarantee):
         return f"{what}; there is no limit to what an attacker who knows more can learn"
@@ -137,6 +152,7 @@ def reasons(
     sentences = [f"The target is {target}."]
     if target.kind == "additive":
         sentences.append(f"{wrong} The target lets {target.value / stake:.0%} of these be undone.")
+        sentences.append(ADDITIVE_ALONE)
     chosen = sorted((each for each in advices if each.decision), key=lambda each: each.order)
     if not chosen:
         unclear = [decision for decision in decisions if decision.unclear]
@@ -155,6 +171,8 @@ def reasons(
                 f" {_percent(exposure.plug_in)} more labels right by eta,"
                 f" {_percent(exposure.realised)} on the true labels."
             )
+    if any(each.setting.mechanism.bag_size > 1 for each in decisions if each.meets):
+        paragraphs.append(FIX_BAGS)
     return paragraphs
 
 

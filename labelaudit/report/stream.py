@@ -1,0 +1,414 @@
+"""Priors of any size: exact averages and percentiles over parquet files, in constant memory.
+
+Sums over bags add up, and so do the masses behind a percentile. So files are read in parts, by
+several processes, and totals are saved after every part: a run that was stopped goes on from there.
+A percentile is guessed from some rows and found in windows around the guess.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import lagrange
+
+from labelaudit.advantage import additive_advantage, label_advantage, worth
+from labelaudit.checks import Floats
+from labelaudit.distribution import (
+    ROUNDING,
+    _size_masses,
+    multiplicative_cdf,
+    multiplicative_quantile,
+)
+from labelaudit.files import digest, write_atomically
+from labelaudit.kernels.distribution import BINS, RADIX
+from labelaudit.learning.sweep.engines import Engine
+from labelaudit.mechanisms import Mechanism, NoisyCount
+from labelaudit.report.eta import Progress
+from labelaudit.report.own_mechanism import construct, has_channel
+from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
+
+# Rows that a process holds, rows of a part, and rows behind the first guess of a percentile.
+ROWS, PART, GUESSED = 1 << 20, 1 << 22, 1 << 17
+# A first window reaches 2^-10 to both sides of a guess; a last one has bins of 5e-13.
+NEAR, FIRST, LAST = 42, 27, 11
+# Laplace noise, as fractions of epsilon: the first two windows, and what is exact.
+WIDTHS, EXACT = (4e-3, 1e-6), 1e-11
+# An |I| above this is infinite.
+HUGE = 1e6
+WHOLE = {"base": int(np.float64(1).view(np.int64)), "shift": 3 * RADIX}
+# A part: a file, and the first and last of its row groups.
+Part = tuple[str, int, int]
+Window = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class PriorsExposure:
+    """What a setting gives away by the priors, averaged over all records and releases."""
+
+    title: str
+    epsilon: float
+    records: int
+    additive: float
+    label_advantage: float
+    worth: float
+    revealed: float
+    percentile: float
+    meets: bool
+
+
+@dataclass(frozen=True)
+class PriorsReport:
+    """Every setting against the target, and what the run took."""
+
+    name: str
+    rows: int
+    at_stake: float
+    target: Target
+    level: float
+    exposures: tuple[PriorsExposure, ...]
+    passes: int
+    seconds: float
+    workers: int
+
+    @property
+    def headline(self) -> str:
+        """Which settings keep the target."""
+        met = ", ".join(each.title for each in self.exposures if each.meets) or "no setting"
+        return f"If these priors are true, the target ({self.target}) is met by: {met}."
+
+    @property
+    def larger(self) -> str:
+        """What ten billion priors would take."""
+        hours = self.seconds / self.rows * 1e10 / 3600
+        return (
+            f"These {self.rows:,} priors took {self.seconds:.0f} s, {self.passes} passes and"
+            f" {self.workers} process{'es' * (self.workers > 1)}. Time grows with the rows, memory"
+            f" does not: ten billion would take about {hours:.2g} hours here, and 80 GB of disk."
+            " Parts are independent and their totals add up, so that a cluster of 100 processes"
+            f" would need about {60 * hours * self.workers / 100:.2g} minutes."
+        )
+
+
+@lru_cache(2)
+def _settings(mechanisms: Any, bag_sizes: Any, epsilons: Any, given: bool) -> tuple[Setting, ...]:
+    """The settings; bags that are `given` have any size, so that none is a parameter."""
+    made = settings_of(mechanisms, bag_sizes[:1] if given else bag_sizes, epsilons)
+    unknown = [setting.title for setting in made if not has_channel(setting.mechanism)]
+    if unknown:
+        raise ValueError(f"{unknown[0]} has no channel: its sums over releases are not known")
+    return made
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a process must know about the run: names alone, since a mechanism may not travel."""
+
+    names: tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...], bool]
+    prior: str
+    bag: str | None
+    seed: int
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        return _settings(*self.names)
+
+    def title(self, setting: Setting) -> str:
+        """With given bags the size is left out."""
+        return (
+            setting.title.replace(f"bags of {self.names[1][0]}", "given bags")
+            if (self.bag is not None)
+            else setting.title
+        )
+
+    def blocks(self, part: Part, index: int, rows: int = ROWS) -> Iterator[tuple[Floats, Any]]:
+        """Checked priors, with their bags where these are given, else in random order."""
+        import pyarrow.parquet as parquet
+
+        path, first, last = part
+        names = [self.prior, *([self.bag] if self.bag else [])]
+        rng = np.random.default_rng([self.seed, 13, index])
+        kept: tuple[Floats, Any] = np.empty(0), None
+        groups = list(range(first, last))
+        for batch in parquet.ParquetFile(path).iter_batches(rows, groups, names):
+            values = np.asarray(batch.column(0).to_numpy(zero_copy_only=False), np.float64)
+            if not ((values >= 0) & (values <= 1)).all():
+                wrong = values[~((values >= 0) & (values <= 1))][0]
+                raise ValueError(
+                    f"the prior {self.prior!r} of {path} must lie in [0, 1], not {wrong}"
+                )
+            if self.bag is None:
+                yield rng.permutation(values), None
+                continue
+            bags = batch.column(1).to_numpy(zero_copy_only=False)
+            if kept[1] is not None:
+                values, bags = np.r_[kept[0], values], np.concatenate([kept[1], bags])
+            if (bags[1:] < bags[:-1]).any():
+                raise ValueError(f"{path} must be sorted by the bag column {self.bag!r}")
+            # The last bag may go on in the next batch.
+            end = int(np.searchsorted(bags, bags[-1]))
+            yield values[:end], bags[:end]
+            kept = values[end:], bags[end:]
+        if kept[1] is not None:
+            yield kept
+
+    def bags(
+        self, setting: Setting, priors: Floats, bags: Any
+    ) -> Iterator[tuple[Floats, Mechanism]]:
+        """The block in bags, size by size, each with the mechanism of that size."""
+        k = setting.mechanism.bag_size
+        if bags is None or "bag_size" not in setting.kind.parameters:
+            yield priors[: priors.size // k * k].reshape(-1, k), setting.mechanism
+            return
+        starts = np.flatnonzero(np.r_[True, bags[1:] != bags[:-1]])[: bags.size]
+        sizes = np.diff(np.r_[starts, bags.size])
+        for size in np.unique(sizes):
+            values = dict(setting.parameters) | {"bag_size": int(size)}
+            rows = starts[sizes == size][:, None] + np.arange(size)
+            yield priors[rows], construct(setting.kind, values)
+
+
+def measure(
+    part: Part, index: int, work: _Work, windows: list[Window], first: bool
+) -> tuple[Floats, Floats, Floats]:
+    """The totals of a part: rows and stake, sums of each setting, masses in its window."""
+    settings = work.settings
+    totals, sums = np.zeros(2), np.zeros((len(settings), 6))
+    masses = np.zeros((len(settings), BINS + 2))
+    for priors, given in work.blocks(part, index):
+        totals += priors.size, np.minimum(priors, 1 - priors).sum()
+        for row, (setting, window) in enumerate(zip(settings, windows, strict=True)):
+            for eta, mechanism in work.bags(setting, priors, given):
+                if first and eta.size:
+                    sums[row] += _sums(eta, mechanism)
+                if "value" not in window and eta.size:
+                    masses[row] += _masses(eta, mechanism, window)
+    return totals, sums, masses
+
+
+def _sums(eta: Floats, mechanism: Mechanism) -> Floats:
+    variance = eta * (1 - eta)
+    explained = float((worth(eta, mechanism) * variance).sum())
+    measures = (additive_advantage, label_advantage)
+    gains = [float(measured(eta, mechanism).sum()) for measured in measures]
+    certain = np.isinf(mechanism.epsilon)
+    revealed = eta.size * (1 - float(multiplicative_cdf(eta, mechanism, HUGE))) if certain else 0.0
+    return np.array([*gains, explained, variance.sum(), revealed, eta.size])
+
+
+def _masses(eta: Floats, mechanism: Mechanism, window: Window) -> Floats:
+    if "points" not in window:
+        return _size_masses(eta, mechanism, window["base"], window["shift"])
+    below = eta.size * multiplicative_cdf(eta, mechanism, window["points"])
+    return np.pad(below, (0, BINS + 2 - below.size))
+
+
+def guess(eta: Floats, mechanism: Mechanism, level: float) -> Window:
+    """The first window of a percentile, from some bags; none where it needs no pass."""
+    if mechanism.epsilon == 0 or level <= 0:
+        return {"value": 0.0}
+    value = multiplicative_quantile(eta, mechanism, level) if eta.size else 0.0
+    if np.isinf(value):
+        return WHOLE
+    if isinstance(mechanism, NoisyCount) and mechanism.continuous:
+        return _around(value, WIDTHS[0], mechanism.epsilon)
+    bits = int(np.exp(min(value, 700.0)).view(np.int64)) - (1 << NEAR)
+    return {"base": max(bits, WHOLE["base"]), "shift": FIRST}
+
+
+def _around(value: float, width: float, epsilon: float) -> Window:
+    ends = np.array([value - width * epsilon, value, value + width * epsilon])
+    points = np.clip(ends, 0.0, epsilon * (1 - ROUNDING))
+    return {"points": points.tolist(), "width": width}
+
+
+def narrowed(
+    window: Window, masses: Floats, members: float, level: float, epsilon: float
+) -> Window:
+    """The next window after a pass, or the value of the percentile."""
+    if "points" in window:
+        return _interpolated(window, masses[:3] / members - level, epsilon)
+    reached = np.cumsum(masses) / members >= level
+    index = int(np.argmax(reached)) if reached.any() else BINS + 1
+    if index in (0, BINS + 1) and window["shift"] < 3 * RADIX:
+        # The guess was wrong: search the whole range.
+        return WHOLE
+    base = window["base"] + (max(index - 1, 0) << window["shift"])
+    if window["shift"] <= LAST:
+        size = np.int64(base).view(np.float64)
+        return {"value": min(float(np.log(size)), epsilon)}
+    return {"base": base, "shift": max(window["shift"] - RADIX, 0)}
+
+
+def _interpolated(window: Window, excess: Floats, epsilon: float) -> Window:
+    """For Laplace noise, whose distribution has no jumps: three points, then a parabola."""
+    points, width = np.array(window["points"]), window["width"]
+    if excess[-1] < 0 and points[-1] >= epsilon * (1 - ROUNDING):
+        return {"value": epsilon}
+    if excess[0] >= 0 and points[0] == 0:
+        return {"value": 0.0}
+    if not excess[0] < 0 <= excess[-1]:
+        return _around(float(points[0] if excess[0] >= 0 else points[-1]), 100 * width, epsilon)
+    straight = float(np.interp(0.0, excess, points))
+    curved = straight
+    if (np.diff(excess) > 0).all():
+        curved = float(np.clip(lagrange(excess, points)(0.0), points[0], points[-1]))
+    apart = abs(curved - straight) / epsilon
+    if apart <= EXACT or width <= EXACT:
+        return {"value": curved}
+    return _around(curved, min(max(WIDTHS[1], 3 * apart * width), width / 10), epsilon)
+
+
+def parts_of(source: Path, prior: str, bag: str | None) -> list[Part]:
+    """The parts of a file or folder; with given bags a part is a file."""
+    import pyarrow.parquet as parquet
+
+    files = sorted(source.rglob("*.parquet")) if source.is_dir() else [source]
+    if not files or not files[0].is_file():
+        raise ValueError(f"there is no parquet file {'in' if source.is_dir() else 'at'} {source}")
+    parts = []
+    for path in files:
+        try:
+            metadata = parquet.ParquetFile(path).metadata
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{path} is no parquet file: {error}") from None
+        known = metadata.schema.to_arrow_schema().names
+        for name in (prior, bag):
+            if name is not None and name not in known:
+                raise ValueError(f"{path} has no column {name!r}; it has {', '.join(known)}")
+        first = rows = 0
+        for group in range(metadata.num_row_groups):
+            rows += metadata.row_group(group).num_rows
+            if group + 1 == metadata.num_row_groups or (rows >= PART and bag is None):
+                parts.append((str(path), first, group + 1))
+                first, rows = group + 1, 0
+    return parts
+
+
+class _Totals:
+    """What has been added up so far, kept in a file between parts."""
+
+    def __init__(self, key: str, saved: Path | None, windows: list[Window]) -> None:
+        self.key, self.saved, self.windows = key, saved, windows
+        self.passes, self.done = 0, 0
+        self.rows, self.sums = np.zeros(2), np.zeros((len(windows), 6))
+        self.masses = np.zeros((len(windows), BINS + 2))
+        if saved is not None and saved.is_file():
+            with np.load(saved) as file:
+                before = json.loads(str(file["state"]))
+                if before["key"] == key:
+                    self.passes, self.done = before["passes"], before["done"]
+                    self.windows = before["windows"]
+                    self.rows, self.sums, self.masses = (
+                        file[name] for name in ("rows", "sums", "masses")
+                    )
+
+    def add(self, totals: tuple[Floats, Floats, Floats]) -> None:
+        """One more part, in the order of the parts, so that sums do not depend on who is first."""
+        if self.passes == 0:
+            self.rows += totals[0]
+            self.sums += totals[1]
+        self.masses += totals[2]
+        self.done += 1
+        self._save()
+
+    def end_pass(self, settings: tuple[Setting, ...], level: float) -> None:
+        """Narrow every window."""
+        for row, setting in enumerate(settings):
+            revealed, members = self.sums[row, 4:]
+            epsilon = setting.mechanism.epsilon
+            if not members or revealed > (1 - level) * members:
+                self.windows[row] = {"value": np.inf if members else np.nan}
+            elif "value" not in self.windows[row]:
+                window, masses = self.windows[row], self.masses[row]
+                self.windows[row] = narrowed(window, masses, members, level, epsilon)
+        self.passes, self.done = self.passes + 1, 0
+        self.masses[:] = 0
+        self._save()
+
+    def _save(self) -> None:
+        if self.saved is not None:
+            names = ("key", "passes", "done", "windows")
+            state = json.dumps({name: getattr(self, name) for name in names})
+            arrays = {"rows": self.rows, "sums": self.sums, "masses": self.masses}
+            write_atomically(self.saved, lambda file: np.savez(file, state=state, **arrays))
+
+
+def stream_priors(
+    source: str | Path,
+    prior: str,
+    plan: AuditPlan,
+    *,
+    bag: str | None = None,
+    engine: Engine | None = None,
+    saved: Path | None = None,
+    progress: Progress = lambda line: None,
+) -> PriorsReport:
+    """Audit the priors of a parquet file, or of all files of a folder, taking them as true.
+
+    Bags are drawn at random among neighbouring rows, a million at a time, or given by a column:
+    then every file is sorted by it, and no bag lies in two files. Totals are kept in `saved`.
+
+    >>> import tempfile, pandas
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pandas.DataFrame({"p": [0.5] * 80}).to_parquet(f"{folder}/priors.parquet")
+    ...     plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2])
+    ...     report = stream_priors(folder, "p", plan)
+    >>> [(each.title, each.additive, each.revealed) for each in report.exposures]
+    [('LLP (bags of 2)', 0.25, 0.5)]
+    """
+    start, engine = time.monotonic(), engine or Engine()
+    parts = parts_of(Path(source), prior, bag)
+    names = (plan.mechanisms, plan.bag_sizes, plan.epsilons)
+    work = _Work((*map(tuple, names), bag is not None), prior, bag, plan.seed)  # type: ignore[arg-type]
+    settings, level = work.settings, plan.level - ROUNDING
+    priors, given = next(work.blocks(parts[0], 0, GUESSED))
+    windows = []
+    for setting in settings:
+        eta, mechanism = next(work.bags(setting, priors, given))
+        windows.append(guess(eta, mechanism, level))
+    sizes = [Path(path).stat().st_size for path, _, _ in parts]
+    totals = _Totals(digest([parts, sizes, repr(work), level]), saved, windows)
+    while not all("value" in window for window in totals.windows) or totals.passes == 0:
+        begun, before = time.monotonic(), totals.done
+        waiting: deque[Any] = deque()
+        todo = iter(range(totals.done, len(parts)))
+        while totals.done < len(parts):
+            while len(waiting) < 2 * engine.workers and (index := next(todo, None)) is not None:
+                call = (parts[index], index, work, totals.windows, totals.passes == 0)
+                waiting.append(engine.executor.submit(measure, *call))
+            totals.add(waiting.popleft().result())
+            each = (time.monotonic() - begun) / (totals.done - before)
+            progress(
+                f"pass {totals.passes + 1}: part {totals.done} of {len(parts)}, about"
+                f" {each * (len(parts) - totals.done):.0f} s left in this pass"
+            )
+        totals.end_pass(settings, level)
+    if saved is not None:
+        saved.unlink(missing_ok=True)
+    rows, stake = int(totals.rows[0]), float(totals.rows[1] / totals.rows[0])
+    target = plan.target or Target.of_stake(stake, plan.level)
+    exposures = []
+    for setting, sums, window in zip(settings, totals.sums, totals.windows, strict=True):
+        additive, label, explained, variance, revealed, members = sums.tolist()
+        epsilon = setting.mechanism.epsilon
+        measured = {"additive": additive / members, "multiplicative": window["value"]}
+        exposures.append(
+            PriorsExposure(
+                *(work.title(setting), epsilon, int(members), additive / members, label / members),
+                *(explained / variance if variance else 0.0, revealed / members, window["value"]),
+                meets=measured.get(target.kind, epsilon) <= target.value,
+            )
+        )
+    spent = time.monotonic() - start
+    return PriorsReport(
+        *(Path(source).name, rows, stake, target, plan.level, tuple(exposures)),
+        *(totals.passes, spent, engine.workers),
+    )

@@ -1,0 +1,194 @@
+"""Priors of any size: streamed totals against the same numbers in memory."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from audit_cases import run
+
+import labelaudit as la
+from labelaudit.learning.sweep.engines import local
+from labelaudit.report import AuditPlan, stream
+from labelaudit.report.stream import stream_priors
+
+PLAN = AuditPlan(bag_sizes=[4], epsilons=[1.0], level=0.9)
+MECHANISMS = {
+    "RR": la.RandomizedResponse(1.0),
+    "LLP": la.LabelProportions(4),
+    "LLP+Geom": la.GeometricProportions(4, 1.0),
+    "LLP+Lap": la.LaplaceProportions(4, 1.0),
+}
+
+
+def write(path, eta, bag_size=4, group=64):
+    frame = pd.DataFrame({"eta": eta, "day": np.arange(eta.size) // bag_size})
+    frame.to_parquet(path, row_group_size=group)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Three files of several row groups, bags across row groups and batches."""
+    monkeypatch.setattr(stream, "ROWS", 50)
+    monkeypatch.setattr(stream, "PART", 128)
+    eta = np.random.default_rng(0).beta(2, 5, 1200)
+    eta[:8] = [0, 1, 0, 1, 0.5, 0.5, 0, 0.2]
+    for number in range(3):
+        write(tmp_path / f"{number}.parquet", eta[400 * number : 400 * (number + 1)])
+    return tmp_path, eta
+
+
+def in_memory(eta, mechanism, level):
+    bags = eta.reshape(-1, mechanism.bag_size)
+    variance = bags * (1 - bags)
+    return [
+        la.additive_advantage(bags, mechanism).mean(),
+        la.label_advantage(bags, mechanism).mean(),
+        (la.worth(bags, mechanism) * variance).sum() / variance.sum(),
+        1 - float(la.multiplicative_cdf(bags, mechanism, 1e9)) if mechanism.epsilon > 99 else 0.0,
+        la.multiplicative_quantile(bags, mechanism, level),
+    ]
+
+
+def numbers(exposure):
+    names = ("additive", "label_advantage", "worth", "revealed", "percentile")
+    return [getattr(exposure, name) for name in names]
+
+
+@pytest.mark.parametrize("level", [0.1, 0.5, 0.9, 1.0])
+def test_given_bags_equal_the_numbers_in_memory(folder, level):
+    path, eta = folder
+    report = stream_priors(path, "eta", AuditPlan(epsilons=[1.0], level=level), bag="day")
+    assert report.rows == 1200 and report.at_stake == pytest.approx(np.minimum(eta, 1 - eta).mean())
+    for exposure, mechanism in zip(report.exposures, MECHANISMS.values(), strict=True):
+        expected = in_memory(eta, mechanism, level)
+        assert numbers(exposure) == pytest.approx(expected, rel=1e-12, abs=1e-12), exposure.title
+        assert exposure.records == 1200
+    assert [each.title for each in report.exposures][1] == "LLP (given bags)"
+
+
+def test_random_bags_are_those_of_the_blocks(folder):
+    path, _ = folder
+    report = stream_priors(path, "eta", PLAN)
+    work = stream._Work((PLAN.mechanisms, (4,), (1.0,), False), "eta", None, 0)
+    bags = []
+    for index, part in enumerate(stream.parts_of(path, "eta", None)):
+        for priors, _ in work.blocks(part, index):
+            bags.append(priors[: priors.size // 4 * 4])
+    eta = np.concatenate(bags)
+    expected = in_memory(eta, MECHANISMS["LLP+Lap"], 0.9)
+    assert numbers(report.exposures[3]) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+    assert report.exposures[3].records == eta.size <= report.rows == 1200
+
+
+@pytest.mark.parametrize("stopped_after", [1, 4, 9])
+def test_a_stopped_run_goes_on_and_gives_the_same(folder, stopped_after):
+    path, _ = folder
+    saved = path / "totals.npz"
+    whole = stream_priors(path, "eta", PLAN)
+    calls = []
+
+    class Stopped(RuntimeError):
+        pass
+
+    def stop(line):
+        calls.append(line)
+        if len(calls) == stopped_after:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        stream_priors(path, "eta", PLAN, saved=saved, progress=stop)
+    assert saved.is_file()
+    measured = []
+    again = stream_priors(path, "eta", PLAN, saved=saved, progress=measured.append)
+    assert again.exposures == whole.exposures and not saved.exists()
+    total = len(stream.parts_of(path, "eta", None)) * whole.passes
+    assert len(measured) == total - stopped_after
+
+
+def test_totals_of_another_run_are_not_used(folder):
+    path, _ = folder
+    saved = path / "totals.npz"
+
+    def stop(line):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stream_priors(path, "eta", AuditPlan(bag_sizes=[2]), saved=saved, progress=stop)
+    assert stream_priors(path, "eta", PLAN, saved=saved).exposures == (
+        stream_priors(path, "eta", PLAN).exposures
+    )
+
+
+def test_a_wrong_guess_is_noticed(tmp_path, monkeypatch):
+    # The first rows say nothing about the others.
+    eta = np.r_[np.full(256, 0.5), np.random.default_rng(1).uniform(0.001, 0.01, 4096)]
+    write(tmp_path / "sorted.parquet", eta)
+    monkeypatch.setattr(stream, "GUESSED", 256)
+    report = stream_priors(tmp_path / "sorted.parquet", "eta", PLAN, bag="day")
+    for exposure, mechanism in zip(report.exposures, MECHANISMS.values(), strict=True):
+        expected = in_memory(eta, mechanism, 0.9)
+        assert numbers(exposure) == pytest.approx(expected, rel=1e-12, abs=1e-12), exposure.title
+
+
+def test_bags_of_unequal_size(tmp_path):
+    eta = np.random.default_rng(2).beta(2, 5, 50)
+    sizes = np.array([1, 2, 3, 4, 40])
+    frame = pd.DataFrame({"eta": eta, "day": np.repeat(list("abcde"), sizes)})
+    frame.to_parquet(tmp_path / "days.parquet")
+    [exposure] = stream_priors(
+        tmp_path / "days.parquet", "eta", AuditPlan(mechanisms=["llp"]), bag="day"
+    ).exposures
+    bags = np.split(eta, np.cumsum(sizes)[:-1])
+    gains = [la.additive_advantage(bag[None], la.LabelProportions(bag.size)).sum() for bag in bags]
+    assert exposure.additive == pytest.approx(sum(gains) / 50, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([0.1, 1.5], "must lie in"),
+        ([0.1, math.nan], "must lie in"),
+        (["a", "b"], "."),
+    ],
+)
+def test_what_is_no_prior_is_rejected(tmp_path, column, message):
+    pd.DataFrame({"eta": column}).to_parquet(tmp_path / "bad.parquet")
+    with pytest.raises(ValueError, match=message):
+        stream_priors(tmp_path / "bad.parquet", "eta", PLAN)
+
+
+def test_unsorted_bags_and_missing_files_are_rejected(tmp_path):
+    frame = pd.DataFrame({"eta": [0.1, 0.2, 0.3], "day": [2, 1, 2]})
+    frame.to_parquet(tmp_path / "days.parquet")
+    with pytest.raises(ValueError, match="sorted by the bag column 'day'"):
+        stream_priors(tmp_path / "days.parquet", "eta", PLAN, bag="day")
+    with pytest.raises(ValueError, match="no column 'p'; it has eta, day"):
+        stream_priors(tmp_path / "days.parquet", "p", PLAN)
+    with pytest.raises(ValueError, match="no parquet file at"):
+        stream_priors(tmp_path / "none.parquet", "eta", PLAN)
+
+
+def test_the_command_streams_priors_without_labels(folder, tmp_path, capsys):
+    path, eta = folder
+    page = tmp_path / "page.html"
+    asked = ["--prior", "eta", "--bag", "day", "--epsilons", 1, "--workers", 1, "--output", page]
+    assert run(path, *asked, "--target", "additive=0.05") == 0
+    assert "ten billion" in capsys.readouterr().out
+    numbers = json.loads(page.with_suffix(".json").read_text())
+    assert numbers["rows"] == 1200 and len(numbers["exposures"]) == 4
+    expected = la.additive_advantage(eta.reshape(-1, 4), la.LabelProportions(4)).mean()
+    assert numbers["exposures"][1]["additive"] == pytest.approx(expected, abs=1e-12)
+    assert "An additive target alone can be met" in page.read_text()
+    assert run(path, "--prior", "p", "--output", tmp_path / "other.html") == 2
+    assert run(path, "--output", tmp_path / "other.html") == 2
+    assert "--label COLUMN" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_processes_give_the_same(tmp_path):
+    write(tmp_path / "priors.parquet", np.random.default_rng(3).beta(2, 5, 4096))
+    alone = stream_priors(tmp_path, "eta", PLAN)
+    with local(2) as engine:
+        assert stream_priors(tmp_path, "eta", PLAN, engine=engine).exposures == alone.exposures
