@@ -33,10 +33,10 @@ def test_response_with_a_prior_is_the_best_one(classes, epsilon):
     made = multiclass.ClassResponseWithPrior(classes, epsilon, prior=tuple(prior))
     below = []
     for column in range(classes):
-        for one in range(classes):
-            for other in set(range(classes)) - {one}:
+        for label in range(classes):
+            for other in set(range(classes)) - {label}:
                 row = np.zeros((classes, classes))
-                row[one, column], row[other, column] = 1, -math.exp(epsilon)
+                row[label, column], row[other, column] = 1, -math.exp(epsilon)
                 below.append(row.ravel())
     rows = np.kron(np.eye(classes), np.ones(classes))
     best = linprog(-np.diag(prior).ravel(), below, np.zeros(len(below)), rows, np.ones(classes))

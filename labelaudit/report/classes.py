@@ -156,7 +156,7 @@ def class_etas(
         one = replace(table, labels=(codes == number).astype(np.uint8))
         progress(f"class {number + 1} of {int(codes.max()) + 1}")
         found.append(estimate_eta(one, plan.refits, plan.seed, progress, plan.learners))
-    stacked = [np.stack(each, axis=1) for each in zip(*(one.etas for one in found), strict=True)]
+    stacked = [np.stack(each, axis=1) for each in zip(*(part.etas for part in found), strict=True)]
     return tuple(each / each.sum(axis=1, keepdims=True) for each in stacked), found
 
 

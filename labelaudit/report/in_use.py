@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from labelaudit import checks
 from labelaudit.design import censored
@@ -62,7 +62,7 @@ def kind_in_use(name: str) -> Kind:
         value = checks.whole_number(int(value) if value.is_integer() else value, option)
     parameters = {"subset": (), "rr-prior": ("epsilon",)}.get(option, ("bag_size",))
 
-    def ready(*, bag_size: int = 1, epsilon: float = 1.0) -> CountChannel:
+    def ready(*, bag_size: int = 1, epsilon: float = 1.0) -> Any:
         given = {"bag_size": bag_size, "epsilon": epsilon}
         return make(*(given[name] for name in parameters), value)
 
@@ -70,6 +70,6 @@ def kind_in_use(name: str) -> Kind:
     ready()
     return replace(
         KINDS["channel"], name=f"{option} {value:g}", title=f"{option} {value:g}", option=name,
-        make=ready, parameters=parameters, colour=colour, marker=marker,
+        make=cast(Any, ready), parameters=parameters, colour=colour, marker=marker,
         explanation=f"{published} {value:g}",
     )  # fmt: skip

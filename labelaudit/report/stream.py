@@ -337,7 +337,7 @@ class _Totals:
         if self.saved is not None:
             names = ("key", "passes", "done", "windows")
             state = json.dumps({name: getattr(self, name) for name in names})
-            arrays = {"rows": self.rows, "sums": self.sums, "masses": self.masses}
+            arrays: dict[str, Any] = {"rows": self.rows, "sums": self.sums, "masses": self.masses}
             write_atomically(self.saved, lambda file: np.savez(file, state=state, **arrays))
 
 
