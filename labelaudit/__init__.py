@@ -57,42 +57,15 @@ if TYPE_CHECKING:
     # Loaded by `__getattr__` from `report`, which stands above what is here.
     audit: Any
 
-__all__ = [
-    "CountChannel",
-    "Estimate",
-    "GeometricProportions",
-    "LabelProportions",
-    "LaplaceProportions",
-    "Mechanism",
-    "NoRelease",
-    "RandomizedResponse",
-    "Redrawn",
-    "Repeated",
-    "additive_advantage",
-    "advantage_with_known_members",
-    "audit",
-    "bayes_guess",
-    "bounds",
-    "design",
-    "expected_advantage",
-    "expected_worth",
-    "high_probability_advantage",
-    "label_advantage",
-    "likelihood_ratios",
-    "log_evidence",
-    "multiclass",
-    "multiplicative_advantage",
-    "multiplicative_cdf",
-    "multiplicative_quantile",
-    "poisson_binomial",
-    "posterior",
-    "posterior_and_shift",
-    "priors",
-    "realised_advantage",
-    "redrawn_attack",
-    "sampled_advantage",
-    "worth",
-]
+__all__ = ["CountChannel", "Estimate", "GeometricProportions", "LabelProportions"]
+__all__ += ["LaplaceProportions", "Mechanism", "NoRelease", "RandomizedResponse", "Redrawn"]
+__all__ += ["Repeated"]
+__all__ += ["additive_advantage", "advantage_with_known_members", "audit", "bayes_guess", "bounds"]
+__all__ += ["design", "expected_advantage", "expected_worth", "high_probability_advantage"]
+__all__ += ["label_advantage", "likelihood_ratios", "log_evidence", "multiclass"]
+__all__ += ["multiplicative_advantage", "multiplicative_cdf", "multiplicative_quantile"]
+__all__ += ["poisson_binomial", "posterior", "posterior_and_shift", "priors", "realised_advantage"]
+__all__ += ["redrawn_attack", "sampled_advantage", "worth"]
 
 
 def __getattr__(name: str) -> Any:

@@ -35,7 +35,6 @@ class ClassRandomizedResponse:
     bag_size: int = field(default=1, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         object.__setattr__(self, "classes", checks.whole_number(self.classes, "classes", 2))
         epsilon = checks.real_number(self.epsilon, "epsilon", 0, math.inf)
         object.__setattr__(self, "epsilon", epsilon)
@@ -127,7 +126,6 @@ class ClassProportions:
     epsilon: float = field(default=math.inf, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         object.__setattr__(self, "classes", checks.whole_number(self.classes, "classes", 2))
         object.__setattr__(self, "bag_size", checks.whole_number(self.bag_size, "bag_size"))
 

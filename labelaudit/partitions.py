@@ -76,7 +76,6 @@ class Average:
     """
 
     def __init__(self, bag_size: int, size: int, probabilities: Floats | None = None) -> None:
-        """Over bags of `bag_size` of `size` examples, drawn with these probabilities."""
         self.bag_size, self.bags = bag_size, 0
         self.weights = np.full(size, 1 / size) if probabilities is None else probabilities
         self.seen, self.total, self.square = np.zeros(size), np.zeros(size), np.zeros(size)

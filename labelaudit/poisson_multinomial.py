@@ -31,7 +31,6 @@ class Splits:
     """
 
     def __init__(self, n_bags: int, k: int, classes: int) -> None:
-        """Number the splits, unless working with them would take too long."""
         _affordable(n_bags, k, classes)
         self.n_bags, self.k = n_bags, k
         self.sizes = [math.comb(m + classes - 1, m) for m in range(k + 1)]

@@ -49,7 +49,6 @@ class Beta:
     b: float
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         for name in ("a", "b"):
             value = checks.real_number(getattr(self, name), name, 0, math.inf)
             if value == 0 or math.isinf(value):
@@ -101,7 +100,6 @@ class TwoPoint:
     weight: float = 0.5
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         for name in ("low", "high", "weight"):
             object.__setattr__(self, name, checks.real_number(getattr(self, name), name, 0, 1))
 
@@ -140,7 +138,6 @@ class Empirical:
     label: str = "empirical"
 
     def __post_init__(self) -> None:
-        """Check the values."""
         values = checks.probabilities(self.values, "values").ravel()
         if values.size == 0:
             raise ValueError("values must hold at least one prior, not none")

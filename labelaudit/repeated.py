@@ -38,7 +38,6 @@ class Repeated(Mechanism):
     epsilon: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         size = checks.bag_size(self.mechanism)
         if isinstance(self.mechanism, Repeated):
             product = f"Repeated({self.mechanism.mechanism!r}, r)"

@@ -18,19 +18,8 @@ from labelaudit.datasets.fair import load_fair
 from labelaudit.datasets.store import DataError, NotPrepared, open_array, read_manifest
 from labelaudit.datasets.table import Column, Table, read_table
 
-__all__ = [
-    "NAMES",
-    "Batch",
-    "Column",
-    "DataError",
-    "Dataset",
-    "NotPrepared",
-    "Split",
-    "Table",
-    "load",
-    "load_or_standin",
-    "read_table",
-]
+__all__ = ["NAMES", "Batch", "Column", "DataError", "Dataset", "NotPrepared", "Split", "Table"]
+__all__ += ["load", "load_or_standin", "read_table"]
 
 # Where each real set comes from.
 CATALOGUE = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text(encoding="utf-8"))

@@ -75,7 +75,6 @@ class Split:
         return np.where(self.labels == 1, 1.0, 1 / self.negatives_kept)
 
     def __len__(self) -> int:
-        """The number of examples."""
         return len(self.labels)
 
     def batches(self, batch_size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:

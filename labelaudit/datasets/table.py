@@ -62,7 +62,6 @@ class Table:
     group_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
-        """The number of rows."""
         return len(self.labels)
 
     @property

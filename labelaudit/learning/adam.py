@@ -44,7 +44,6 @@ class Adam:
     """
 
     def __init__(self, model: nn.Module, learning_rate: float) -> None:
-        """For the parameters of `model`; the rate stays the same throughout."""
         if not 0.0 < learning_rate < math.inf:
             raise ValueError(f"the learning rate must be positive and finite, not {learning_rate}")
         embeddings = [layer for layer in model.modules() if isinstance(layer, nn.EmbeddingBag)]
@@ -198,7 +197,6 @@ class Compiled:
     """The engine for weights in main memory: numba loops on the tensors' own storage."""
 
     def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
-        """Use the same memory as the tensors."""
         self.arrays = [tensor.detach().numpy() for tensor in (weight, moments, last)]
         self.slot = np.full(len(last), -1, np.int32)
 
@@ -226,7 +224,6 @@ class InTorch:
     """The engine for any device, in torch's own operations."""
 
     def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
-        """Work on the tensors in place."""
         self.weight, self.moments, self.last = weight, moments, last
         self.tables = [torch.from_numpy(table).to(weight.device) for table in tables()]
 

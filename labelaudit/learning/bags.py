@@ -28,7 +28,6 @@ class Examples:
     labels: NDArray[np.uint8]
 
     def __len__(self) -> int:
-        """The number of examples."""
         return len(self.labels)
 
     def digest(self) -> str:
@@ -89,7 +88,6 @@ class Bags:
             self.resident = ordered.view(len(members), -1).to(device)
 
     def __len__(self) -> int:
-        """The number of bags."""
         return len(self.members)
 
     def batch(self, chosen: Tensor) -> tuple[Tensor, Tensor]:

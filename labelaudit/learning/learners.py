@@ -69,7 +69,6 @@ class Boosting:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        """Check the settings."""
         for name in ("iterations", "leaves", "least_leaf", "threads"):
             checks.whole_number(getattr(self, name), name, least=2 if name == "leaves" else 1)
         checks.real_number(self.learning_rate, "learning_rate", 1e-6, 1.0)
@@ -127,7 +126,6 @@ class HashedCategories:
     """
 
     def __init__(self, features: Rows, labels: Labels, rng: Generator) -> None:
-        """Take fractions and frequencies from the rows of a fit."""
         import pandas as pd
         from sklearn.base import clone
         from sklearn.model_selection import StratifiedKFold
@@ -166,7 +164,6 @@ class Neighbours:
     neighbours: int = 100
 
     def __post_init__(self) -> None:
-        """Check the number of neighbours."""
         checks.whole_number(self.neighbours, "neighbours")
 
     def fit(self, features: Rows, labels: Labels, rng: Generator) -> Fitted:

@@ -38,7 +38,6 @@ class Likelihood:
     """
 
     def __init__(self, mechanism: Mechanism | None, device: str | torch.device = "cpu") -> None:
-        """As the class says; a mechanism must have a likelihood."""
         self.mechanism = LabelProportions(1) if mechanism is None else mechanism
         self.bag_size = checks.bag_size(self.mechanism)
         self.device = torch.device(device)

@@ -62,7 +62,6 @@ class Standardise(nn.Module):
     scale: Tensor
 
     def __init__(self, fields: int) -> None:
-        """For `fields` columns."""
         super().__init__()
         self.register_buffer("mean", torch.zeros(fields))
         self.register_buffer("scale", torch.ones(fields))

@@ -102,7 +102,6 @@ class TrainingSettings:
     """The bound of hashed indices, 500,000 for "kdd12"; None where features are measurements."""
 
     def __post_init__(self) -> None:
-        """Check every setting."""
         for name, known in (("model", MODELS), ("loss", LOSSES)):
             if (value := getattr(self, name)) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")
@@ -307,7 +306,6 @@ class Run:
         device: str,
         checkpoint: str | Path | None,
     ) -> None:
-        """As for `train`."""
         if not isinstance(settings, TrainingSettings):
             raise TypeError(f"settings must be TrainingSettings(...), not {settings!r}")
         self.settings, self.seed = settings, checks.whole_number(seed, "seed", least=0)

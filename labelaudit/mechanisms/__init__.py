@@ -30,21 +30,7 @@ from labelaudit.mechanisms.practice import (
     suppressed,
 )
 
-__all__ = [
-    "KINDS",
-    "CountChannel",
-    "GeometricProportions",
-    "Kind",
-    "LabelProportions",
-    "LaplaceProportions",
-    "Mechanism",
-    "NoRelease",
-    "NoisyCount",
-    "RandomizedResponse",
-    "discrete_gaussian",
-    "kind_of",
-    "random_subset",
-    "response_with_prior",
-    "rounded",
-    "suppressed",
-]
+__all__ = ["KINDS", "CountChannel", "GeometricProportions", "Kind", "LabelProportions"]
+__all__ += ["LaplaceProportions", "Mechanism", "NoRelease", "NoisyCount", "RandomizedResponse"]
+__all__ += ["discrete_gaussian", "kind_of", "random_subset"]
+__all__ += ["response_with_prior", "rounded", "suppressed"]

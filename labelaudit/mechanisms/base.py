@@ -104,7 +104,6 @@ class CountChannel(Mechanism):
     epsilon: float = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the matrix, and read bag size and epsilon off it."""
         matrix = checks.probabilities(self.matrix, "matrix")
         if matrix.ndim != 2 or matrix.shape[0] < 2 or matrix.shape[1] < 1:
             raise ValueError(
@@ -126,11 +125,9 @@ class CountChannel(Mechanism):
         object.__setattr__(self, "epsilon", float(np.where(np.isnan(steps), 0, steps).max()))
 
     def __eq__(self, other: object) -> bool:
-        """Channels are equal when their matrices are."""
         return isinstance(other, CountChannel) and np.array_equal(self.matrix, other.matrix)
 
     def __hash__(self) -> int:
-        """Equal channels have equal hashes."""
         return hash((self.matrix.shape, self.matrix.tobytes()))
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:

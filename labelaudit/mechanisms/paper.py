@@ -18,7 +18,6 @@ class NoisyCount(Mechanism):
     """The count plus two-sided geometric noise, clipped; infinite epsilon is no noise at all."""
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         self._check_parameters()
 
     @property
@@ -208,7 +207,6 @@ class NoRelease(Mechanism):
     epsilon: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
         self._check_parameters()
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:

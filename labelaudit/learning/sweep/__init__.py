@@ -16,17 +16,6 @@ from labelaudit.learning.sweep.runs import (
     train_once,
 )
 
-__all__ = [
-    "Engine",
-    "Schedule",
-    "SweepFailed",
-    "complete",
-    "configurations",
-    "dask",
-    "default_workers",
-    "load",
-    "local",
-    "plan",
-    "run",
-    "train_once",
-]
+__all__ = ["Engine", "Schedule", "SweepFailed"]
+__all__ += ["complete", "configurations", "dask", "default_workers", "load", "local", "plan", "run"]
+__all__ += ["train_once"]

@@ -81,7 +81,6 @@ class Grid:
     datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check all that can be checked without the data."""
         try:
             for name in ("mechanisms", "training", "eta", "datasets"):
                 _mapping(getattr(self, name), name)

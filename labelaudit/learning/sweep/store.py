@@ -95,7 +95,6 @@ class Store:
         return self.path(name).exists()
 
     def __iter__(self) -> Iterator[str]:
-        """The keys of all files, in order."""
         for path in sorted(self.folder.glob("[0-9a-f][0-9a-f]/*.json")):
             if not path.name.startswith("."):
                 yield path.stem
