@@ -87,6 +87,20 @@ def test_the_whole_sweep():
     assert figure.get_supxlabel() == "simulated data"
 
 
+def test_the_axis_is_spaced_by_what_is_lost_against_clean_labels():
+    """Equal factors of the loss are about equally far apart; without clean labels AUC is linear."""
+    rows = [("clean", 0.9), ("RR", 0.88), ("RR", 0.7), ("LLP", 0.5)]
+    frame = pd.DataFrame(rows, columns=["kind", "auc"]).assign(error=0.0)
+    _, axes = plots.grid(1, 2)
+    for axis, part in zip(axes[0], (frame, frame.iloc[1:]), strict=True):
+        tradeoff._scale_by_loss(axis, part)
+    labels = [text.get_text() for text in axes[0, 0].get_yticklabels()]
+    assert "0.900" in labels and "−0.2" in labels and "−0.4" not in labels
+    pixels = axes[0, 0].transData.transform([(0, auc) for auc in (0.85, 0.8, 0.7)])[:, 1]
+    assert (pixels[0] - pixels[1]) / (pixels[1] - pixels[2]) == pytest.approx(1, abs=0.1)
+    assert axes[0, 1].get_yscale() == "linear"
+
+
 def test_curves_of_one_mechanism_differ_in_more_than_their_shade():
     """Printed in grey, by the size of their markers and the value written at their right end."""
     chosen = comparisons.select(comparisons.table(of_kinds("LLP+Geom")))

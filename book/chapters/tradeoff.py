@@ -35,6 +35,8 @@ MARKER = 4.5
 GROWTH = (3.0, 7.5)
 # An advantage below this is drawn as 0: it is rounding, or nothing that a reader could act on.
 SMALLEST = 1e-9
+# Losses of AUC are spaced evenly below this, and by their logarithm above.
+LEAST_LOSS = 0.01
 # The width and height of a note on a figure, in points.
 NOTE = (16.0, 9.5)
 
@@ -76,6 +78,7 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
         hollow: Options = {"color": "black", "markerfacecolor": "white", "markersize": MARKER}
         axis.plot([], [], "o", label=f"hollow: fewer than {LEAST_BAGS:,} bags", **hollow)
         bins.set_scale(axis)
+        _scale_by_loss(axis, rows)
     fullest = max(figure.axes, key=lambda axis: len(axis.get_legend_handles_labels()[1]))
     plots.legend(figure, fullest)
     if chosen["dataset"].str.endswith("-like").any():
@@ -85,6 +88,26 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
     for axis, texts in notes.items():
         _write_notes(axis, texts)
     return figure
+
+
+def _scale_by_loss(axes: Axes, rows: pd.DataFrame) -> None:
+    """Space AUC by the logarithm of what is lost against clean labels, if they were trained on.
+
+    Most settings are near clean labels and a few far below, so equal steps of AUC show neither.
+    """
+    clean = rows.loc[rows["kind"] == CLEAN, "auc"].max()
+    if not np.isfinite(clean):
+        return
+    top = clean + max(LEAST_LOSS, 1.5 * (rows["auc"].max() - clean))
+    axes.set_yscale(
+        "function",
+        functions=(lambda auc: -np.log(np.maximum(top - auc, 1e-9)), lambda y: top - np.exp(-y)),
+    )
+    lowest = (rows["auc"] - 2 * rows["error"].fillna(0)).min()
+    axes.set_ylim(lowest - 0.01, top - 0.65 * (top - clean))
+    losses = [loss for loss in (0.2, 0.1, 0.05, 0.02, 0.01, 0.005) if clean - loss > lowest]
+    ticks = {clean - loss: f"−{loss:g}" for loss in losses} | {clean: f"{clean:.3f}"}
+    axes.set_yticks(list(ticks), list(ticks.values()))
 
 
 class Bins(NamedTuple):
