@@ -26,6 +26,8 @@ COMMANDS = {
     "pdf": ("book.tools.pdf", "print the whole book as one PDF"),
     "teach": ("book.tools.teaching", "make a class's own copies of a chapter, and the key"),
     "grade": ("book.tools.teaching", "grade what a class handed in"),
+    "slides": ("book.tools.lecture", "make slides of a chapter"),
+    "handout": ("book.tools.lecture", "make what a lecture needs on paper"),
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
     "audit": ("labelaudit.report.command", "audit a table of your own, and write a report"),
     "sweep": ("labelaudit.learning.sweep.command", "train every mechanism of a grid"),

@@ -37,14 +37,12 @@ if TYPE_CHECKING:
 
 # The values that a copy's own parameters are drawn from, within the range the chapter allows. With
 # small bags and moderate noise a copy runs about as fast as the book and shows the same effects.
-# Numbers come from fine grids, so that hardly two students have the same one.
 POOLS: dict[str, Sequence[Any]] = {
     "bag_size": (4, 5, 6, 7, 8, 9, 10, 12, 16),
     "bag_sizes": (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32),
     "epsilon": np.linspace(0.5, 2, 1501).round(3).tolist(),
     "epsilons": np.linspace(0.25, 4, 376).round(2).tolist(),
     "level": np.linspace(0.9, 0.99, 91).round(3).tolist(),
-    "own_prior": np.linspace(0.05, 0.45, 40_001).round(5).tolist(),
 }
 ABOUT = """\
 Run the cells in order. The numbers in the text belong to your parameters: other students have other
@@ -59,6 +57,9 @@ from pathlib import Path
 if Path.cwd().name != {name!r}:
     Path({name!r}).mkdir(exist_ok=True)
     os.chdir({name!r})"""
+# Numbers of the exercises, drawn from their whole range to six digits: in a class of thirty two
+# students have the same one with a probability of about a thousandth.
+OWN = "own_"
 FOLDERS = ("students", "key")
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
 LONGEST_CHOICE = 4
@@ -67,8 +68,8 @@ LONGEST_CHOICE = 4
 def own_parameters(chapter: Chapter, scale: str, student: str, seed: int) -> dict[str, Any]:
     """The parameters of one student's copy: the same for the same student, chapter and seed.
 
-    Priors, bag size and epsilon are drawn from small pools, the page's seed from all numbers. The
-    other values are those of the scale.
+    The numbers of the exercises and the seed are drawn from all that are allowed; priors, bag
+    size and epsilon from pools. The other values are those of the scale.
     """
     text = json.dumps([seed, chapter.id, student])
     rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
@@ -80,6 +81,8 @@ def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
     default = parameter.values[scale]
     if parameter.name == "seed":
         return int(rng.integers(2**31))
+    if parameter.name.startswith(OWN):
+        return float(f"{rng.uniform(parameter.low, parameter.high):.6g}")
     pool = parameter.choices if parameter.name == "priors" else POOLS.get(parameter.name, ())
     fitting = [value for value in pool if _allowed(parameter, value)]
     size = len(default) if isinstance(default, list) else 1

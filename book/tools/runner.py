@@ -178,6 +178,13 @@ def execute(
         return Execution(chapter, folder, notebook, reason)
 
 
+def why_stale(checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any]) -> str:
+    """Why a chapter would run again with these parameters; "" if its execution is up to date."""
+    key = ingredients(checkout, chapter, parameters, data_read(checkout, chapter, parameters))
+    stored = _stored(checkout.executed(run_name(chapter.id, parameters)))
+    return _what_changed(stored, key, folder_files(checkout.package))
+
+
 class Steps:
     """Follows a run from cell to cell: reports how far it is, and keeps what each cell took."""
 

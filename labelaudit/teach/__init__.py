@@ -1,14 +1,16 @@
 """Self-checks for the book's exercises.
 
 `check` says whether an answer is right and, if it is not, gives a hint. It computes the numbers
-itself and tests the answer's properties, so every correct method is accepted.
+itself, so every correct method is accepted.
 
->>> check("ex-setting-two", [0.2, 0.8])
+>>> check("ex-setting-two", [0.2, 0.8], own_prior=0.2)
 ex-setting-two: right
->>> check("ex-setting-two", [0.2, 0.5])
+>>> check("ex-setting-two", [0.2, 0.5], own_prior=0.2)
 ex-setting-two: not yet. The two posteriors must add up to the published count, which is one.
->>> check("ex-setting-two", ...)
+>>> check("ex-setting-two", ..., own_prior=0.2)
 ex-setting-two: not answered yet. Put your answer in place of the three dots.
+>>> check("ex-setting-equal", "By symmetry all are equal.")
+ex-setting-equal: this one is for your teacher. Only numbers have a self-check.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ __all__ = ["Feedback", "check"]
 # Where the book runs a chapter, the metadata of a self-check's output hold the answer and the
 # parameters, so that the answers of a class can be compared with them.
 RECORD = "labelaudit-check"
+TEACHER = "this one is for your teacher. Only numbers have a self-check."
 
 
 @dataclass(frozen=True)
@@ -74,21 +77,22 @@ def check(label: str, answer: Any, **parameters: Any) -> Feedback:
     Parameters of the page that the answer depends on are passed by name, so the same check works
     in every student's copy.
 
-    >>> check("ex-setting-two", [0.2, 0.8])
-    ex-setting-two: right
+    >>> check("ex-response-half", [2.1972, 0.8], own_prior=0.2)
+    ex-response-half: right
     """
-    from labelaudit.teach.exercises import Hint, find_exercise
+    from labelaudit.teach.exercises import Hint, find_exercise, judge
 
-    test = find_exercise(label)
+    right = find_exercise(label)
+    if right is None:
+        return Feedback(label, False, TEACHER)
     if answer is ...:
         hint = "not answered yet. Put your answer in place of the three dots."
         return Feedback(label, False, hint)
-    _, *wanted = inspect.signature(test).parameters
+    wanted = list(inspect.signature(right).parameters)
     if set(parameters) != set(wanted):
-        needed = ", ".join(f"{name}={name}" for name in wanted) or "the answer and nothing else"
-        raise TypeError(f"{label}: pass {needed}")
+        raise TypeError(f"{label}: pass {', '.join(f'{name}={name}' for name in wanted)}")
     try:
-        test(answer, **parameters)
+        judge(answer, right(**parameters))
     except Hint as hint:
         return Feedback(label, False, f"not yet. {hint}", answer, parameters)
     return Feedback(label, True, "", answer, parameters)

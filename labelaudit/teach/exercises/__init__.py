@@ -1,11 +1,10 @@
-"""The tests of answers: one function for each computed exercise.
+"""What is right: one function for each computed exercise.
 
-A function takes the answer and, by name, the page's parameters that it depends on. It returns if
-the answer is right and raises a `Hint` if not, the most helpful hint first. Where possible it
-computes the numbers in another way than the chapter's solution. It never compares text.
+A function takes the page's parameters by name. It gives the right numbers in their order, each with
+a hint for those who miss it and with the wrong numbers that are common. Where possible it computes
+in another way than the chapter's solution.
 
-A label such as `ex-setting-two` names its chapter, so `find_exercise` imports only the tests of
-that chapter.
+A label such as `ex-setting-two` names its chapter, so `find_exercise` imports only that chapter's.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from __future__ import annotations
 from importlib import import_module
 
 from labelaudit.command_line import did_you_mean
-from labelaudit.teach.exercises.answers import EXERCISES, Hint, Property
+from labelaudit.teach.exercises.answers import EXERCISES, Exercise, Hint, judge
 
-__all__ = ["Hint", "all_exercises", "find_exercise"]
+__all__ = ["Hint", "all_exercises", "find_exercise", "judge"]
 
-# The module with the tests of each chapter, by the second word of its labels.
+# The module of each chapter, by the second word of its labels.
 MODULES = {
     "setting": "attack",
     "additive": "attack",
@@ -38,20 +37,18 @@ MODULES = {
 }
 
 
-def find_exercise(label: str) -> Property:
-    """The test of the exercise with this label, or an error that names the nearest label."""
+def find_exercise(label: str) -> Exercise | None:
+    """What is right in the exercise with this label; None if it is one for the teacher."""
     _, _, rest = label.partition("-")
     module = MODULES.get(rest.partition("-")[0])
-    if module:
-        import_module(f"{__name__}.{module}")
-    if label not in EXERCISES:
-        near = did_you_mean(label, all_exercises())
-        raise ValueError(f"there is no self-check for {label!r}{near}")
-    return EXERCISES[label]
+    if not module:
+        raise ValueError(f"there is no exercise {label!r}{did_you_mean(label, all_exercises())}")
+    import_module(f"{__name__}.{module}")
+    return EXERCISES.get(label)
 
 
-def all_exercises() -> dict[str, Property]:
-    """The tests of all exercises, by label."""
+def all_exercises() -> dict[str, Exercise]:
+    """What is right in each computed exercise, by label."""
     for module in set(MODULES.values()):
         import_module(f"{__name__}.{module}")
     return dict(EXERCISES)

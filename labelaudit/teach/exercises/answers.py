@@ -3,36 +3,97 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
 from labelaudit.checks import Floats
 
-# Takes an answer, and parameters by name; raises a `Hint` if the answer is wrong.
-Property = Callable[..., None]
-EXERCISES: dict[str, Property] = {}
-
-# Answers are compared as a reader would round them.
+# Answers are compared as a reader would round them: to four digits, whatever their size.
 TOLERANCE = 5e-4
-# No exercise needs a larger number, and every check is fast up to it.
-LARGEST = 1_000_000
+# Where the right number is 0, an answer may differ by the rounding of a computation.
+ZERO = 1e-9
 
 
 class Hint(Exception):
     """What to think about next."""
 
 
-def exercise(label: str) -> Callable[[Property], Property]:
-    """Register the test of an exercise's answer."""
+class Step(NamedTuple):
+    """One right number of an answer, or an array of them, with the hint for a wrong one.
 
-    def register(test: Property) -> Property:
-        EXERCISES[label] = test
-        return test
+    A whole number is compared exactly. None stands for "no number has this property". `mistakes`
+    has wrong values that are common, by the hint that each deserves.
+    """
+
+    truth: Any
+    hint: str
+    mistakes: Mapping[str, Any] = {}
+
+
+# What is right: one step, several in order, or several by name.
+Wanted = Step | Sequence[Step] | Mapping[str, Step]
+# Computes what is right from the parameters of a page, which are passed by name.
+Exercise = Callable[..., Wanted]
+EXERCISES: dict[str, Exercise] = {}
+
+
+def exercise(label: str) -> Callable[[Exercise], Exercise]:
+    """Register what is right in an exercise."""
+
+    def register(right: Exercise) -> Exercise:
+        EXERCISES[label] = right
+        return right
 
     return register
+
+
+def judge(answer: Any, wanted: Wanted) -> None:
+    """Raise the hint that helps most unless the answer is right."""
+    if isinstance(wanted, Step):
+        compare(answer, wanted)
+    elif isinstance(wanted, Mapping):
+        for name, step in wanted.items():
+            compare(entry(answer, name), step, f"{name}: ")
+    else:
+        values = numbers(answer, len(wanted), *np.shape(wanted[0].truth))
+        for value, step in zip(values, wanted, strict=True):
+            compare(value, step)
+
+
+def compare(answer: Any, step: Step, name: str = "") -> None:
+    """Raise a hint unless the answer is the step's right number."""
+    if answer is None and step.truth is None:
+        return
+    whole = isinstance(step.truth, int)
+    value = numbers(answer, *np.shape(step.truth if step.truth is not None else 0))
+    require(
+        not whole or float(value).is_integer(),
+        f"{name}A whole number, not {shown(answer)}.",
+    )
+    if step.truth is not None:
+        if same(value, step.truth):
+            return
+        for hint, wrong in step.mistakes.items():
+            require(not same(value, wrong), name + hint)
+        coarse = not whole and any(same(value, rounded(step.truth, n)) for n in (1, 2, 3))
+        require(not coarse, f"{name}This is rounded too much. Give at least four digits.")
+    raise Hint(name + step.hint)
+
+
+def same(value: Any, truth: Any) -> bool:
+    """Whether two numbers, or arrays of them, agree: whole ones exactly, others to four digits."""
+    if isinstance(truth, int):
+        return bool(value == truth)
+    allowed = np.where(np.equal(truth, 0), ZERO, TOLERANCE * np.abs(truth))
+    return bool((np.abs(np.subtract(value, truth)) <= allowed).all())
+
+
+def rounded(truth: Any, digits: int) -> Floats:
+    """Numbers to so many significant digits."""
+    return np.vectorize(lambda number: float(f"{number:.{digits}g}"))(truth)
 
 
 def require(holds: Any, hint: str) -> None:
@@ -43,7 +104,11 @@ def require(holds: Any, hint: str) -> None:
 
 def shown(answer: Any) -> str:
     """An answer as a hint quotes it: on one line, shortened if it is long."""
-    plain = answer.item() if isinstance(answer, np.generic) else answer
+    plain = (
+        answer.item()
+        if isinstance(answer, np.generic | np.ndarray) and not answer.shape
+        else answer
+    )
     return " ".join(reprlib.repr(plain).split())
 
 
@@ -66,16 +131,6 @@ def numbers(answer: Any, *shape: int) -> Floats:
     return values
 
 
-def whole(answer: Any, low: int = 1, high: int = LARGEST, also: str = "") -> int:
-    """The answer as a whole number in the range."""
-    number = float(numbers(answer))
-    require(
-        number.is_integer() and low <= number <= high,
-        f"A whole number from {low} to {high}{also}, not {shown(answer)}.",
-    )
-    return int(number)
-
-
 def entry(answer: Any, name: str) -> Any:
     """One entry of an answer that is a dictionary."""
     require(isinstance(answer, Mapping), f"Give a dictionary, not {shown(answer)}.")
@@ -83,16 +138,12 @@ def entry(answer: Any, name: str) -> Any:
     return answer[name]
 
 
-def close(answer: Any, truth: Any, tolerance: float = TOLERANCE) -> bool:
-    """Whether two numbers, or arrays of them, agree to a relative or absolute tolerance."""
-    return bool(np.allclose(answer, truth, rtol=tolerance, atol=tolerance))
-
-
-def smallest(answer: Any, meets: Callable[[int], bool], too_small: str, too_large: str) -> None:
-    """The answer is the smallest whole number from 1 on that meets a target."""
-    number = whole(answer)
-    require(meets(number), too_small)
-    require(number == 1 or not meets(number - 1), too_large)
+def first(meets: Callable[[int], bool], start: int = 1) -> int:
+    """The smallest whole number from `start` on that meets a condition, for whole-number steps."""
+    number = start
+    while not meets(number):
+        number += 1
+    return number
 
 
 def flip(epsilon: float) -> float:

@@ -4,140 +4,144 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from labelaudit.teach.exercises.answers import (
-    close,
-    equal_labels,
-    exercise,
-    flip,
-    numbers,
-    require,
-    smallest,
-)
+from labelaudit.checks import Floats
+from labelaudit.teach.exercises.answers import Step, Wanted, exercise, flip
 
 
 @exercise("ex-setting-two")
-def two_people(answer: Any) -> None:
-    """Posteriors of two people of whom exactly one has label 1."""
-    first, second = numbers(answer, 2)
-    require(
-        close(first + second, 1),
-        "The two posteriors must add up to the published count, which is one.",
-    )
-    odds = (0.2 * 0.5) / (0.5 * 0.8)
-    require(
-        close(first * odds**-1, second),
-        "Compare the two ways to have exactly one: first but not second, second but not first.",
-    )
+def two_people(*, own_prior: float) -> Wanted:
+    """Posteriors of two people, one with prior 1/2, of whom exactly one has label 1."""
+    return [
+        Step(
+            own_prior,
+            "Compare the two ways to have exactly one: first but not second, second but not first.",
+            {
+                "A prior is the probability of a one. Multiply it by that of the other's zero.": (
+                    own_prior / (own_prior + 0.5)
+                )
+            },
+        ),
+        Step(
+            1 - own_prior,
+            "The two posteriors must add up to the published count, which is one.",
+        ),
+    ]
 
 
 @exercise("ex-setting-mate")
-def known_member(answer: Any) -> None:
-    """Posteriors in the book's bag if one member is known to have label 0."""
-    values = numbers(answer, 4)
-    require(values[3] == 0, "A prior of 0 cannot change: the last posterior is 0.")
-    require(
-        close(values.sum(), 1),
-        "One of the other three has label 1, so their posteriors add up to 1.",
+def known_member(*, eta: Floats, own_prior: float) -> Wanted:
+    """Posteriors in the page's bag with one 1, if the last member is known to have label 0."""
+    priors = np.array([own_prior, *eta[1:-1], 0])
+    odds = priors / (1 - priors)
+    mistakes = {
+        "Odds, not priors, are in proportion to the posteriors.": priors / priors.sum(),
+        "The last member cannot have the one: with prior 0 the posterior is 0.": (
+            np.array([own_prior, *eta[1:]]) / np.sum([own_prior, *eta[1:]])
+        ),
+    }
+    hint = (
+        "With exactly one label 1, posteriors are in proportion to the prior odds. They sum to 1."
     )
-    odds = np.array([0.05, 0.10, 0.30]) / (1 - np.array([0.05, 0.10, 0.30]))
-    require(
-        close(values[:3], odds / odds.sum(), 1e-3),
-        "With exactly one label 1 among three, posteriors are proportional to the prior odds.",
-    )
+    return Step(odds / odds.sum(), hint, mistakes if len(priors) > 2 else {})
 
 
 @exercise("ex-setting-own")
-def own_bag(answer: Any, *, bag_size: int, epsilon: float) -> None:
-    """Probability that LLP reveals a bag of priors 0.1, and the largest posterior of LLP+Geom."""
-    revealed, largest = numbers(answer, 2)
-    require(
-        not close(revealed, 0.9**bag_size) or close(0.1**bag_size, 0),
-        "A fraction of 1 reveals everybody, as a fraction of 0 does.",
-    )
-    require(
-        close(revealed, equal_labels(0.1, bag_size)),
-        "Everybody is revealed when all labels are 0 or all are 1. Each probability is a product.",
-    )
-    odds = 0.1 / 0.9 * math.exp(epsilon)
-    require(
-        close(largest, odds / (1 + odds)),
-        "With this noise odds grow by at most a factor of exp(epsilon). Start from odds of 1 to 9.",
-    )
+def own_bag(*, bag_size: int, epsilon: float, own_prior: float) -> Wanted:
+    """Probabilities of the two releases of LLP that reveal a bag; LLP+Geom's largest posterior."""
+    odds = own_prior / (1 - own_prior) * math.exp(epsilon)
+    product = "All labels are {0} with a probability that is a product of {1} equal factors."
+    return [
+        Step((1 - own_prior) ** bag_size, product.format(0, bag_size)),
+        Step(own_prior**bag_size, product.format(1, bag_size)),
+        Step(
+            odds / (1 + odds),
+            "With this noise the odds grow by a factor of at most exp(epsilon).",
+            {"The factor is for the odds, not for the probability.": own_prior * math.exp(epsilon)},
+        ),
+    ]
 
 
 @exercise("ex-additive-untouched")
-def untouched(answer: Any, *, epsilon: float) -> None:
+def untouched(*, epsilon: float, own_prior: float) -> Wanted:
     """Additive and label advantage of four priors under randomized response."""
-    additive, label = numbers(answer, 2, 4)
-    eta = np.array([0.1, 0.25, 0.3, 0.5])
-    require(
-        close(label, math.tanh(epsilon / 2)),
-        "The second row, the label advantage, does not depend on the prior.",
-    )
-    require(
-        (additive <= eta + 1e-9).all() and (additive >= -1e-9).all(),
-        "An additive advantage lies between 0 and min(eta, 1 - eta).",
-    )
-    require(
-        close(additive, np.maximum(eta - flip(epsilon), 0)),
-        "The best guess follows the released bit only where it is more reliable than the prior.",
-    )
+    eta = np.array([own_prior, 0.25, 0.3, 0.5])
+    gain = eta - flip(epsilon)
+    additive = np.maximum(gain, 0)
+    below = {"Below the flip probability the attacker ignores the release: no loss.": gain}
+    return [
+        Step(
+            additive,
+            "The best guess follows the released bit only where it is surer than the prior.",
+            below if (gain < 0).any() else {},
+        ),
+        Step(
+            np.full(4, math.tanh(epsilon / 2)),
+            "The second row, the label advantage, is 1 - 2 pi for every prior.",
+            {"The second row is the first one again. It should not depend on the prior.": additive},
+        ),
+    ]
 
 
 @exercise("ex-additive-coin")
-def coin(answer: Any) -> None:
-    """EAdv of label proportions for fair coins in bags of 2, 3 and 4."""
-    values = numbers(answer, 3)
-    for size, value in zip((2, 3, 4), values, strict=True):
-        count = np.arange(size + 1)
-        fraction = count / size
-        error = (stats.binom.pmf(count, size, 0.5) * np.minimum(fraction, 1 - fraction)).sum()
-        require(
-            close(value, 0.5 - error),
-            f"At k = {size}: the posterior is the fraction. Average min(fraction, 1 - fraction).",
+def coin(*, own_prior: float) -> Wanted:
+    """EAdv of label proportions for equal priors in bags of 2, 3 and 4."""
+    steps = []
+    for size in (2, 3, 4):
+        fraction = np.arange(size + 1) / size
+        masses = stats.binom.pmf(np.arange(size + 1), size, own_prior)
+        error = float((masses * np.minimum(fraction, 1 - fraction)).sum())
+        steps.append(
+            Step(
+                own_prior - error,
+                f"At k = {size} the posterior is s/k, and its error min(s/k, 1 - s/k).",
+                {f"At k = {size} that is the error left. What was it before?": error},
+            )
         )
+    return steps
 
 
 @exercise("ex-again-hand")
-def six_labels(answer: Any) -> None:
-    """The labels of six people that two releases in bags of two prove, and -1 for the others."""
-    values = numbers(answer, 6)
+def ten_people(*, own_prior: float) -> Wanted:
+    """Posteriors of ten people after two releases in bags of two."""
     bags = [((0, 1), 1), ((2, 3), 2), ((4, 5), 1), ((0, 2), 1), ((1, 4), 1), ((3, 5), 2)]
-    possible = np.array(
-        [
-            labels
-            for labels in itertools.product((0, 1), repeat=6)
-            if all(sum(labels[person] for person in bag) == count for bag, count in bags)
-        ]
-    )
-    truth = np.where((possible == possible[0]).all(axis=0), possible[0], -1)
-    require(
-        values[2] == values[3] == 1,
-        "A bag of two with two ones proves both of its members: start there.",
-    )
-    require(
-        (values != -1).sum() >= (truth != -1).sum(),
-        "More labels are proven. Use each label you found in the person's other bag.",
-    )
-    require(close(values, truth), "Some of these labels contradict a published count.")
+    bags += [((6, 7), 1), ((8, 9), 1), ((6, 8), 1), ((7, 9), 1)]
+    eta = np.where(np.arange(10) == 6, own_prior, 0.3)
+    labels = np.array(list(itertools.product((0, 1), repeat=10)))
+    possible = [all(row[list(bag)].sum() == count for bag, count in bags) for row in labels]
+    weights = np.prod(np.where(labels == 1, eta, 1 - eta), axis=1) * possible
+    truth = weights @ labels / weights.sum()
+    return Step(
+        truth,
+        "Begin with the bag of two ones, and use each label in the person's other bag. For the last"
+        " four people only two vectors of labels are possible.",
+        {"The last four people are not independent: compare the two vectors of four labels.": (
+            np.where(np.arange(10) < 6, truth, eta)
+        )},
+    )  # fmt: skip
 
 
 @exercise("ex-again-limit")
-def counting_limit(answer: Any, *, bag_size: int) -> None:
-    """The least number of releases by counting, for priors of 1/2 and of 1/16."""
-    for p, releases in zip((1 / 2, 1 / 16), numbers(answer, 2), strict=True):
-        needed = bag_size * stats.bernoulli(p).entropy()
-        count = stats.binom(bag_size, p).pmf(np.arange(bag_size + 1))
-        bought = stats.entropy(count)
-        smallest(
-            releases,
-            lambda t, needed=needed, bought=bought: t * bought >= needed - 1e-9,  # type: ignore[misc]
-            f"p = {p:g}: fewer bits are released than the labels have. Compare k h(p) with the "
-            "entropy of the bag's count.",
-            f"p = {p:g}: the counting limit allows fewer releases.",
-        )
+def counting_limit(*, bag_size: int, own_prior: float) -> Wanted:
+    """The bits of a bag's labels, those of its count, and the least number of releases."""
+    needed = bag_size * stats.bernoulli(own_prior).entropy() / math.log(2)
+    count = stats.binom(bag_size, own_prior).pmf(np.arange(bag_size + 1))
+    released = stats.entropy(count, base=2)
+    nats = "This is in nats. Take logarithms to base 2."
+    return [
+        Step(needed, "Each of the k labels has h(p) bits.", {nats: needed * math.log(2)}),
+        Step(
+            released,
+            "The count is binomial: sum -P log2 P over its values.",
+            {
+                nats: released * math.log(2),
+                "That is the largest entropy of a count, and counts are not equally likely.": (
+                    math.log2(bag_size + 1)
+                ),
+            },
+        ),
+        Step(math.ceil(needed / released - 1e-9), "Each release brings the bits of one count."),
+    ]
