@@ -91,7 +91,7 @@ def write() -> None:
     """Write both locks and environment.yml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    tools = chain.from_iterable(extras.pop(name) for name in ("test", "certify", "pdf"))
+    tools = chain.from_iterable(extras.pop(name) for name in ("test", "certify", "pdf", "slides"))
     of_tests = [Requirement(text) for text in tools]
     of_book = [Requirement(text) for text in chain(project["dependencies"], *extras.values())]
     book = needed(of_book)

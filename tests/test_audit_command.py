@@ -308,21 +308,22 @@ def test_a_page_is_light_and_asks_for_nothing(shop_page):
 def test_the_smallest_bag_is_checked_by_another_road():
     rng = np.random.default_rng(4)
     eta = rng.uniform(0.1, 0.3, 400)
-    sizes = (
+    advantages = [
         la.additive_advantage(
             la.priors.Empirical(eta).partition(k, np.random.default_rng(9)), la.LabelProportions(k)
         ).mean()
         for k in range(1, 41)
-    )
-    right = next(k for k, value in enumerate(sizes, 1) if value <= 0.03)
+    ]
+    right = next(k for k, value in enumerate(advantages, 1) if value <= 0.03)
     assert 1 < right < 40
-    assert check("ex-audit-bag", right, eta=eta, seed=9).right
+    reached = advantages[right - 1]
+    assert check("ex-audit-bag", (right, reached), eta=eta, seed=9).right
     for wrong, hint in (
-        (right - 1, "still above"),
-        (right + 5, "smaller bag is enough"),
-        (41, "1 to 40"),
-        (None, "is enough"),
-        (2.5, "whole number"),
+        ((right - 1, reached), "is the first"),
+        ((right + 5, reached), "is the first"),
+        ((right, 0.03), "the size that you found"),
+        (None, "Give 2 numbers"),
+        ((2.5, reached), "whole number"),
     ):
         assert hint in check("ex-audit-bag", wrong, eta=eta, seed=9).hint
     assert check("ex-audit-bag", None, eta=np.full(100, 0.5), seed=9).right

@@ -112,7 +112,7 @@ def table(tmp_path):
     [
         line
         for line in starting(".venv/bin/labelaudit ")
-        if line.split()[1] not in ("run", "results", "teach", "grade")
+        if line.split()[1] not in ("run", "results", "teach", "grade", "slides", "handout")
     ],
 )
 def test_a_printed_command_works(line, tmp_path, table):
@@ -129,21 +129,68 @@ def test_a_printed_command_works(line, tmp_path, table):
     run([sys.executable, "-c", CALL, *words], tmp_path)
 
 
-def test_a_class_gets_notebooks_and_grades(tmp_path):
-    """The printed commands in their order, for a class of two and at the smallest scale."""
-    (tmp_path / "students.csv").write_text("Name,Login\nAnn Lee,a1\nBo Ek,b2\n")
-    lines = [*starting(".venv/bin/labelaudit teach "), *starting(".venv/bin/labelaudit grade ")]
-    assert len(lines) >= 2
-    for line in lines:
+FIVE = [
+    shlex.split(line)
+    for line in re.search(
+        r"## Five commands.*?```sh\n(.*?)```",
+        (ROOT / "book" / "teach.md").read_text(encoding="utf-8"),
+        re.DOTALL,
+    )[1].splitlines()
+]
+
+
+def test_five_commands_lead_from_a_class_list_to_grades():
+    assert [words[1] for words in FIVE] == ["slides", "handout", "teach", "grade", "grade"]
+    for words in FIVE[1:]:
         # Names of students must end up neither in the clone nor where `make clean` deletes them.
-        assert " --out ../" in line
-        words = shlex.split(re.sub(r"\.\./|(?=students\.csv)", f"{tmp_path}/", line))[1:]
-        words = [word if word != "20" else "2" for word in words]
-        if "--seats" in words:
-            words[words.index("--out") + 1] += "-of-seats"
-        run([sys.executable, "-c", CALL, *words, "--scale", "smoke"], tmp_path)
-    grades = pd.read_csv(tmp_path / "grades" / "grades.csv")
-    assert grades["student"].tolist() == ["Ann Lee", "Bo Ek"] and (grades["total"] == 0).all()
+        assert words[words.index("--out") + 1].startswith("../")
+
+
+def in_folder(words, folder):
+    """The words of a command with its files in a folder, at the smallest scale."""
+    moved = [re.sub(r"^\.\./|^(?=\w+\.csv$)", f"{folder}/", word) for word in words[1:]]
+    return [sys.executable, "-c", CALL, *moved, "--scale", "smoke"]
+
+
+@pytest.mark.parametrize("size", [2, pytest.param(12, marks=pytest.mark.slow)])
+def test_a_class_gets_notebooks_and_grades(size, tmp_path):
+    """The last three of the five commands as printed; between them a student answers."""
+    logins = {f"Student {number}": f"s{number}" for number in range(size)}
+    rows = "".join(f"{name},{login}\n" for name, login in logins.items())
+    (tmp_path / "students.csv").write_text(f"Name,Login\n{rows}")
+    sheet = "".join(f"{login},\n" for login in logins.values())
+    (tmp_path / "sheet.csv").write_text(f"Login,Homework\n{sheet}")
+    teach, grade, again = FIVE[2:]
+    run(in_folder(teach, tmp_path), tmp_path)
+    answers = pd.read_csv(tmp_path / "class" / "answers.csv", index_col="student")
+    assert (
+        answers.index.tolist() == list(logins)
+        and not answers["ex-additive-coin"].duplicated().any()
+    )
+    first = tmp_path / "class" / "students" / "Student-0.ipynb"
+    blank, right = "coins = ...  # your answer", f"coins = {answers['ex-additive-coin'].iloc[0]}"
+    copy = first.read_text(encoding="utf-8")
+    assert copy.count(blank) == 1
+    first.write_text(copy.replace(blank, right), encoding="utf-8")
+    run(in_folder(grade, tmp_path), tmp_path)
+    grades = pd.read_csv(tmp_path / "grades" / "grades.csv", index_col="student")
+    assert grades["total"].tolist() == [1] + [0] * (size - 1)
+    run(in_folder(again, tmp_path), tmp_path)
+    filled = pd.read_csv(tmp_path / "grades" / "sheet.csv", index_col="Login")
+    assert filled["Homework"].tolist() == grades["total"].tolist()
+
+
+@pytest.mark.slow
+def test_slides_and_handouts_are_made_as_printed(tmp_path, chromium):
+    slides, handout = (in_folder(words, tmp_path) for words in FIVE[:2])
+    deck = ROOT / run(slides, tmp_path).splitlines()[-1]
+    assert deck.is_file() and "up to date" in run([*slides, "--check"], tmp_path)
+    run(handout, tmp_path)
+    figures = {path.name for path in (tmp_path / "handout" / "figures").iterdir()}
+    assert {
+        path.removesuffix(".svg") + ".png" for path in figures if path.endswith("svg")
+    } < figures
+    assert (tmp_path / "handout" / "cards.html").is_file()
 
 
 @pytest.mark.parametrize("line", starting("make chapter "))

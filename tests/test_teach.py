@@ -19,7 +19,7 @@ import papermill
 import pytest
 from conftest import ROOT
 from IPython.core.inputtransformer2 import TransformerManager
-from reading_time import read_source
+from reading_time import contents, read_source
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
 from book.tools.class_copies import key_copy, own_parameters, records, student_copy
@@ -712,7 +712,7 @@ def test_the_paths_of_a_course_state_the_chapters_times():
     def total(numbers):
         return sum(minutes[int(number)] for number in re.findall(r"\d+", numbers))
 
-    weeks = re.findall(r"^\| \d \| ([\d, ]+) \| (\d+) \|", page, re.MULTILINE)
+    weeks = re.findall(r"^\| \d \| ([\d, ]+) \| (\d+) \| *\S", page, re.MULTILINE)
     more = re.findall(r"\| (chapter \d+)[^|]*, (\d+) minutes \|", page)
     assert len(weeks) == 4 and more
     for read, stated in weeks + more:
@@ -724,3 +724,13 @@ def test_the_paths_of_a_course_state_the_chapters_times():
     }
     named["four weeks"] = sum(total(read) for read, _ in weeks)
     assert stated == named and len(stated) == 3
+
+
+def test_the_page_says_how_much_there_is_to_read():
+    page = (ROOT / "book" / "teach.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| ([\d,]+) \| (\d+) \|$", page, re.MULTILINE)
+    assert [int(number) for number, _, _ in rows] == [int(name[:2]) for name in CHAPTERS]
+    for (_, stated, formulas), name in zip(rows, CHAPTERS, strict=True):
+        words, inline, displayed = contents(CHECKOUT.source(name).read_text(encoding="utf-8"))
+        assert int(stated.replace(",", "")) == pytest.approx(words, rel=0.15)
+        assert int(formulas) == pytest.approx(inline + displayed, rel=0.15, abs=8)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import base64
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -25,7 +24,6 @@ from labelaudit.files import write_atomically
 
 # The chapter whose people are on the cards.
 GAME = "01_setting"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 # Pixels of a png for a pixel of the page.
 SHARPNESS = 3
 
@@ -79,11 +77,6 @@ def _figures(page: BeautifulSoup, folder: Path) -> list[str]:
 def _data(address: str) -> bytes:
     head, _, data = address.partition(",")
     return base64.b64decode(data) if head.endswith(";base64") else unquote_to_bytes(data)
-
-
-def find_browser() -> str | None:
-    """A browser that can draw the svg files, if there is one."""
-    return next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 def write_png(svg: Path, browser: str) -> Path:

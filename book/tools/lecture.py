@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import webbrowser
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ examples:
   labelaudit handout 01 02 07 --out ../handout
 
 The folder gets predictions.html, a sheet to write on; cards.html, the cards of a first game; and
-figures/, the figures of these chapters by name as svg and, where there is a Chromium, as png.
+figures/, the figures of these chapters by name, as svg and png. It takes a Chromium.
 """
 
 
@@ -58,6 +57,7 @@ def add_parser(subparsers: Any) -> None:
     handout.add_argument("chapters", nargs="+", metavar="CHAPTER", help="the lecture's chapters")
     add_scale(handout, "values of the chapters' parameters")
     handout.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where to write")
+    handout.add_argument("--browser", metavar="PATH", help="the Chromium to draw with")
     handout.set_defaults(run=make_handout)
 
 
@@ -90,8 +90,11 @@ def make_deck(arguments: argparse.Namespace) -> int:
 
 def make_handout(arguments: argparse.Namespace) -> int:
     """Write the sheet, the cards and the figures."""
-    from book.tools.handout import find_browser, write_handout, write_png
+    from book.tools.handout import write_handout, write_png
+    from book.tools.pdf import find_browser
     from book.tools.runner import execute
+
+    browser = find_browser(arguments.browser)  # before minutes of running
 
     checkout = find_checkout()
     declared = load_chapters(checkout.chapters_file)
@@ -102,11 +105,7 @@ def make_handout(arguments: argparse.Namespace) -> int:
         executions.append(execute(checkout, chapter, values, scale=arguments.scale))
         report_execution(executions[-1])
     names = write_handout(checkout, executions, arguments.out)
-    browser = find_browser()
-    if browser is None:
-        print("no Chromium was found, so there are no png files", file=sys.stderr)
-    else:
-        for name in names:
-            write_png(arguments.out / "figures" / f"{name}.svg", browser)
+    for name in names:
+        write_png(arguments.out / "figures" / f"{name}.svg", browser)
     print(f"sheet, cards and {len(names)} figures written to {arguments.out}")
     return 0

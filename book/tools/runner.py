@@ -182,7 +182,7 @@ def why_stale(checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any
     """Why a chapter would run again with these parameters; "" if its execution is up to date."""
     key = ingredients(checkout, chapter, parameters, data_read(checkout, chapter, parameters))
     stored = _stored(checkout.executed(run_name(chapter.id, parameters)))
-    return _what_changed(stored, key, folder_files(checkout.package))
+    return _what_changed(stored, key, package_files(checkout))
 
 
 class Steps:

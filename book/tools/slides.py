@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bs4 import BeautifulSoup, NavigableString, Tag
+from bs4 import BeautifulSoup
+from bs4.element import NavigableString, Tag
 
 from book.tools.checkout import Checkout
 from book.tools.page import write_page
@@ -28,10 +29,11 @@ FULL = 95
 FORMULA, ROW = 18, 8
 # The fewest words of prose that stand on a slide.
 SENTENCE = 8
-# Tables with more rows belong to the page.
-LONGEST_TABLE = 10
+# Tables with more rows, or more words, belong to the page.
+LONGEST_TABLE, MOST_WORDS = 10, 80
 PANELS = {"your-run", "run-this-chapter", "how-this-page-was-made"}
 BLOCKS = ("p", "ul", "ol", "dl", "table", "pre", "figure")
+PACKAGE = "sphinx_revealjs"
 TEMPLATE = Path(__file__).parent / "templates" / "slides.html"
 
 
@@ -105,7 +107,7 @@ def mathjax(page: BeautifulSoup) -> tuple[str, str]:
 
 def reveal_folder() -> Path:
     """The folder of reveal.js, in the package that brings it along."""
-    found = importlib.util.find_spec("sphinx_revealjs")
+    found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise CommandError("slides need the package sphinx-revealjs: pip install '.[slides]'")
     return Path(found.origin).parent / "_static" / "revealjs"
@@ -158,7 +160,7 @@ def _section(section: Tag, slides: list[Slide]) -> None:
         elif slide := _slide(element, heading):
             slide.notes, waiting = waiting + slide.notes, []
             slides.append(slide)
-        elif "solution" in element.get("class", []) and slides[-1].kind == "exercise":
+        elif "solution" in _classes(element) and slides[-1].kind == "exercise":
             slides[-1].notes.append(element)
         elif not element.name.startswith("h") and not _is_panel(element):
             waiting.append(element)
@@ -168,7 +170,8 @@ def _section(section: Tag, slides: list[Slide]) -> None:
 def _close(heading: str, waiting: list[Tag], slides: list[Slide], before: int) -> None:
     """Give prose that no slide follows to the last slide; a section of prose gets one itself."""
     if heading and len(slides) == before and waiting:
-        blocks = [opening(tag) if tag.name == "p" else tag for tag in waiting]
+        told = [tag for tag in waiting if not _text(tag).startswith("What next")]
+        blocks = [opening(tag) if tag.name == "p" else tag for tag in told]
         slides.append(Slide(heading, "prose", blocks, notes=waiting))
     else:
         slides[-1].notes += waiting
@@ -177,9 +180,9 @@ def _close(heading: str, waiting: list[Tag], slides: list[Slide], before: int) -
 def _elements(section: Tag) -> Iterator[Tag]:
     """The elements of a section in order; a cell stands for the figures and tables it shows."""
     for child in section.find_all(True, recursive=False):
-        if "cell" in child.get("class", []):
+        if "cell" in _classes(child):
             yield from child.select("figure, table")
-        elif child.name == "div" and not {"admonition", "math"} & set(child.get("class", [])):
+        elif child.name == "div" and not {"admonition", "math"} & _classes(child):
             yield from child.find_all(["figure", "table"])
         else:
             yield child
@@ -187,7 +190,7 @@ def _elements(section: Tag) -> Iterator[Tag]:
 
 def _slide(element: Tag, heading: str) -> Slide | None:
     """The slide that a box, a figure or a small table becomes."""
-    classes = element.get("class", [])
+    classes = _classes(element)
     if element.name == "figure":
         caption = element.find("figcaption")
         slide = Slide(heading, "figure", [element])
@@ -197,8 +200,9 @@ def _slide(element: Tag, heading: str) -> Slide | None:
                 text.replace_with(opening(text))
         return slide
     if element.name == "table":
-        rows = len(element.find_all("tr"))
-        return Slide(heading, "table", [element]) if rows <= LONGEST_TABLE + 1 else None
+        rows, words = len(element.find_all("tr")), len(element.get_text(" ").split())
+        small = rows <= LONGEST_TABLE + 1 and words <= MOST_WORDS
+        return Slide(heading, "table", [element]) if small else None
     proof = "proof" in classes and len(classes) == 2
     if "admonition" not in classes or "dropdown" in classes or proof or _is_panel(element):
         return None
@@ -209,16 +213,20 @@ def _slide(element: Tag, heading: str) -> Slide | None:
     return Slide(heading, kind, list(_blocks(element)), title.decode_contents() if title else "")
 
 
+def _classes(tag: Tag) -> set[str]:
+    return {str(name) for name in tag.get_attribute_list("class") if name}
+
+
 def _is_panel(element: Tag) -> bool:
-    return not PANELS.isdisjoint(element.get("class", []))
+    return not PANELS.isdisjoint(_classes(element))
 
 
 def _blocks(element: Tag) -> Iterator[Tag]:
     """What stands in a box, without the containers around it."""
     for child in element.find_all(True, recursive=False):
-        if "admonition-title" in child.get("class", []):
+        if "admonition-title" in _classes(child):
             continue
-        if child.name in BLOCKS or "math" in child.get("class", []):
+        if child.name in BLOCKS or "math" in _classes(child):
             yield child
         else:
             yield from _blocks(child)
@@ -261,7 +269,7 @@ def _pieces(block: Tag) -> Iterator[Tag]:
 
 def weight(block: Tag) -> int:
     """How much of a slide a block fills, in words."""
-    formulas = [block] if "math" in block.get("class", []) else block.select("div.math")
+    formulas = [block] if "math" in _classes(block) else block.select("div.math")
     words = len(re.sub(r"\\\(.*?\\\)", "x", block.get_text(" "), flags=re.DOTALL).split())
     if block.name == "div" and formulas:
         words = 0

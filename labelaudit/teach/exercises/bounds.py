@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -146,7 +148,7 @@ def enough_for_two_priors(*, own_prior: float) -> Wanted:
         return float(total)
 
     mu, gap = own_prior * (1 - own_prior), 0.5 - own_prior
-    curves = {
+    curves: dict[str, Callable[[int], Any]] = {
         "gap": lambda k: bounds.gap_bound(mu, gap, k),
         "plain": lambda k: math.exp(-3.84 * mu * gap**2 * (k - 1)),
         "Bessel": lambda k: bounds.aggregation_bound(mu, k),

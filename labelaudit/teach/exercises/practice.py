@@ -177,9 +177,8 @@ def careless_clerk(*, eta: Floats, seed: int, own_probability: float) -> Wanted:
     """Epsilon and advantage of the count of eight, replaced by 0..8 at random now and then."""
     p = own_probability
     channel = CountChannel((1 - p) * np.eye(9) + p / 9)
-    advantage, bare = (
-        _mean_advantage(eta, seed, one) for one in (channel, CountChannel(np.eye(9)))
-    )
+    advantage = _mean_advantage(eta, seed, channel)
+    bare = _mean_advantage(eta, seed, CountChannel(np.eye(9)))
     return [
         Step(
             math.log((1 - p + p / 9) / (p / 9)),
