@@ -89,9 +89,9 @@ def test_lock_satisfies_every_requirement():
         for lock in LOCKS
     )
     extras = PROJECT["optional-dependencies"]
-    assert set(extras) == {"audit", "notebook", "book", "train", "certify", "pdf", "test"}
+    assert set(extras) == {"audit", "notebook", "book", "train", "certify", "pdf", "slides", "test"}
     for extra, texts in {"": PROJECT["dependencies"], **extras}.items():
-        lock = book | test if extra in {"certify", "pdf", "test"} else book
+        lock = book | test if extra in {"certify", "pdf", "slides", "test"} else book
         for requirement in map(Requirement, texts):
             assert requirement.specifier.contains(lock[canonicalize_name(requirement.name)])
 
