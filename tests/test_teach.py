@@ -39,7 +39,7 @@ from labelaudit import cli
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check, plain
 from labelaudit.teach.exercises import Hint, all_exercises, judge
-from labelaudit.teach.exercises.answers import Step
+from labelaudit.teach.exercises.answers import Right, all_hints
 
 EXERCISES = all_exercises()
 CHECKS = {
@@ -332,15 +332,15 @@ def legal_parameters(label):
 
 def as_answer(wanted, changed=None, value=None):
     """The right answer, as a student would give it, with one number changed."""
-    if isinstance(wanted, Step):
+    if isinstance(wanted, Right):
         return value if changed is not None else wanted.truth
     steps = wanted.items() if isinstance(wanted, dict) else enumerate(wanted)
-    answer = {name: value if name == changed else step.truth for name, step in steps}
+    answer = {name: value if name == changed else right.truth for name, right in steps}
     return answer if isinstance(wanted, dict) else list(answer.values())
 
 
 def steps_of(wanted):
-    if isinstance(wanted, Step):
+    if isinstance(wanted, Right):
         return [(0, wanted)]
     return list(wanted.items() if isinstance(wanted, dict) else enumerate(wanted))
 
@@ -355,13 +355,19 @@ def nearly(truth):
     return [truth * 1.002, truth * 0.998, -truth] if truth.all() else [truth + 0.001]
 
 
-def hint_for(answer, wanted):
+def hint_for(label, answer, wanted):
     """The hint that an answer gets, or "" if it is right."""
     try:
-        judge(answer, wanted)
+        judge(label, answer, wanted)
     except Hint as hint:
         return str(hint)
     return ""
+
+
+def hints_about(label, name):
+    """The hint for a number of an answer, and those for its common mistakes."""
+    hints = all_hints()[label]
+    return hints[name] if isinstance(hints, list) else hints.get(name, [hints["any"]])
 
 
 @pytest.mark.parametrize("label", sorted(EXERCISES))
@@ -369,20 +375,32 @@ def test_no_mistake_is_accepted_at_any_legal_parameter(label):
     """Every wrong number that a hint names, and numbers close to the right one."""
     for parameters in legal_parameters(label):
         wanted = EXERCISES[label](**parameters)
-        assert hint_for(as_answer(wanted), wanted) == "", parameters
-        for name, step in steps_of(wanted):
-            for value in step.mistakes.values():
-                given = hint_for(as_answer(wanted, name, value), wanted)
-                assert any(hint in given for hint in step.mistakes), (parameters, value)
-            for value in nearly(step.truth):
-                assert hint_for(as_answer(wanted, name, value), wanted), (parameters, value)
+        assert hint_for(label, as_answer(wanted), wanted) == "", parameters
+        for name, right in steps_of(wanted):
+            _, *about = hints_about(label, name)
+            for value in right.wrong:
+                if value is not None:
+                    given = hint_for(label, as_answer(wanted, name, value), wanted)
+                    assert given.removeprefix(f"{name}: ") in about, (parameters, value)
+            for value in nearly(right.truth):
+                assert hint_for(label, as_answer(wanted, name, value), wanted), (parameters, value)
+
+
+def test_every_hint_belongs_to_a_number_and_every_mistake_has_a_hint():
+    assert list(all_hints().keys() ^ EXERCISES.keys()) == []
+    for label in EXERCISES:
+        rights = steps_of(EXERCISES[label](**own(label)))
+        assert isinstance(all_hints()[label], dict) or len(all_hints()[label]) == len(rights)
+        for name, right in rights:
+            # Where no mistake is possible at these parameters the function may list none.
+            assert len(right.wrong) in (0, len(hints_about(label, name)) - 1), (label, name)
 
 
 def test_most_exercises_know_a_common_mistake():
     known = [
         label
         for label in EXERCISES
-        if any(step.mistakes for _, step in steps_of(EXERCISES[label](**own(label))))
+        if any(right.wrong for _, right in steps_of(EXERCISES[label](**own(label))))
     ]
     assert len(known) >= 22
 
@@ -390,7 +408,7 @@ def test_most_exercises_know_a_common_mistake():
 def test_an_answer_that_is_rounded_too_much_is_told_so():
     rows = EXERCISES["ex-additive-untouched"](epsilon=1.0, own_prior=0.1)
     coarse = [rows[0].truth, np.full(4, 0.46)]
-    assert "at least four digits" in hint_for(coarse, rows)
+    assert "at least four digits" in hint_for("ex-additive-untouched", coarse, rows)
     assert check("ex-response-half", [2.197, 0.8], own_prior=0.2).right
     assert "at least four digits" in check("ex-response-half", [2.2, 0.8], own_prior=0.2).hint
 

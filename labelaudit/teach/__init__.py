@@ -92,7 +92,7 @@ def check(label: str, answer: Any, **parameters: Any) -> Feedback:
     if set(parameters) != set(wanted):
         raise TypeError(f"{label}: pass {', '.join(f'{name}={name}' for name in wanted)}")
     try:
-        judge(answer, right(**parameters))
+        judge(label, answer, right(**parameters))
     except Hint as hint:
         return Feedback(label, False, f"not yet. {hint}", answer, parameters)
     return Feedback(label, True, "", answer, parameters)

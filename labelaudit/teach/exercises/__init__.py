@@ -1,8 +1,8 @@
 """What is right: one function for each computed exercise.
 
 A function takes the page's parameters by name. It gives the right numbers in their order, each with
-a hint for those who miss it and with the wrong numbers that are common. Where possible it computes
-in another way than the chapter's solution.
+the wrong numbers that are common. Where possible it computes in another way than the chapter's
+solution. What a wrong answer is told stands in `hints.yml`.
 
 A label such as `ex-setting-two` names its chapter, so `find_exercise` imports only that chapter's.
 """

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import yaml
 from scipy.special import expit
 
 from labelaudit.checks import Floats
@@ -21,22 +24,22 @@ class Hint(Exception):
     """What to think about next."""
 
 
-class Step(NamedTuple):
-    """One right number of an answer, or an array of them, with the hint for a wrong one.
+class Right:
+    """One right number of an answer, or an array of them, and wrong ones that are common.
 
-    A whole number is compared exactly. None stands for "no number has this property". `mistakes`
-    has wrong values that are common, by the hint that each deserves.
+    A whole number is compared exactly. None stands for "no number has this property", and among
+    the wrong ones for "no mistake with these parameters".
     """
 
-    truth: Any
-    hint: str
-    mistakes: Mapping[str, Any] = {}
+    def __init__(self, truth: Any, *wrong: Any) -> None:
+        """What is right comes first."""
+        self.truth, self.wrong = truth, wrong
 
 
-# What is right: one step, several in order, or several by name.
-Wanted = Step | Sequence[Step] | Mapping[str, Step]
-# Computes what is right from the parameters of a page, which are passed by name.
-Exercise = Callable[..., Wanted]
+# What is right in an exercise: one number, several in order, or several by name.
+Rights = Right | Sequence[Right] | Mapping[str, Right]
+# Computes it from the parameters of a page, which are passed by name.
+Exercise = Callable[..., Rights]
 EXERCISES: dict[str, Exercise] = {}
 
 
@@ -50,37 +53,43 @@ def exercise(label: str) -> Callable[[Exercise], Exercise]:
     return register
 
 
-def judge(answer: Any, wanted: Wanted) -> None:
+@cache
+def all_hints() -> dict[str, Any]:
+    """The hints of every exercise, by label."""
+    return yaml.safe_load(Path(__file__).with_name("hints.yml").read_text(encoding="utf-8"))
+
+
+def judge(label: str, answer: Any, rights: Rights) -> None:
     """Raise the hint that helps most unless the answer is right."""
-    if isinstance(wanted, Step):
-        compare(answer, wanted)
-    elif isinstance(wanted, Mapping):
-        for name, step in wanted.items():
-            compare(entry(answer, name), step, f"{name}: ")
+    hints = all_hints()[label]
+    if isinstance(rights, Right):
+        compare(answer, rights, hints[0])
+    elif isinstance(rights, Mapping):
+        for name, right in rights.items():
+            about = hints.get(name, [hints["any"]])
+            compare(entry(answer, name), right, about, f"{name}: ")
     else:
-        values = numbers(answer, len(wanted), *np.shape(wanted[0].truth))
-        for value, step in zip(values, wanted, strict=True):
-            compare(value, step)
+        values = numbers(answer, len(rights), *np.shape(rights[0].truth))
+        for value, right, about in zip(values, rights, hints, strict=True):
+            compare(value, right, about)
 
 
-def compare(answer: Any, step: Step, name: str = "") -> None:
-    """Raise a hint unless the answer is the step's right number."""
-    if answer is None and step.truth is None:
+def compare(answer: Any, right: Right, hints: Sequence[str], name: str = "") -> None:
+    """Raise a hint unless the answer is the right number."""
+    truth = right.truth
+    if truth is None:
+        require(answer is None, name + hints[0])
         return
-    whole = isinstance(step.truth, int)
-    value = numbers(answer, *np.shape(step.truth if step.truth is not None else 0))
-    require(
-        not whole or float(value).is_integer(),
-        f"{name}A whole number, not {shown(answer)}.",
-    )
-    if step.truth is not None:
-        if same(value, step.truth):
-            return
-        for hint, wrong in step.mistakes.items():
-            require(not same(value, wrong), name + hint)
-        coarse = not whole and any(same(value, rounded(step.truth, n)) for n in (1, 2, 3))
-        require(not coarse, f"{name}This is rounded too much. Give at least four digits.")
-    raise Hint(name + step.hint)
+    value = numbers(answer, *np.shape(truth))
+    whole = isinstance(truth, int)
+    require(not whole or float(value).is_integer(), f"{name}A whole number, not {shown(answer)}.")
+    if same(value, truth):
+        return
+    for wrong, hint in zip(right.wrong, hints[1:], strict=False):
+        require(wrong is None or not same(value, wrong), name + hint)
+    coarse = not whole and any(same(value, rounded(truth, digits)) for digits in (1, 2, 3))
+    require(not coarse, f"{name}This is rounded too much. Give at least four digits.")
+    raise Hint(name + hints[0])
 
 
 def same(value: Any, truth: Any) -> bool:
