@@ -183,9 +183,51 @@ def test_a_channel_made_for_worth_keeps_its_budgets_and_beats_the_one_made_for_t
     assert counted < channel.value
 
 
+@pytest.mark.parametrize("prior", [0.05, 0.5, 0.8])
+@pytest.mark.parametrize(
+    "epsilon, advantage", [(0.0, None), (1.0, None), (2.0, 0.02), (None, 0.003)]
+)
+@pytest.mark.parametrize("bag_size", [1, 5])
+def test_equal_priors_reach_the_bound_on_the_worth(bag_size, epsilon, advantage, prior):
+    eta = np.full((1, bag_size), prior)
+    channel = design.best_channel(eta, bag_size, epsilon, advantage, objective="worth")
+    assert channel.bound - channel.value < 1e-3 * channel.bound + 1e-9
+    if bag_size == 1:
+        limits = np.inf if epsilon is None else epsilon, np.inf if advantage is None else advantage
+        assert channel.bound == pytest.approx(design.best_response(prior, *limits).value, abs=1e-9)
+
+
+def test_no_channel_is_worth_more_than_the_bound():
+    rng = np.random.default_rng(5)
+    eta = rng.beta(0.6, 1.0, (3, 4))
+    eta[0, :2] = 0.0, 0.5
+    bound_of = {
+        budgets: design.best_channel(eta, 4, *budgets, objective="worth").bound
+        for budgets in ((1.0, None), (2.0, 0.05), (None, 0.02))
+    }
+    closest = dict.fromkeys(bound_of, 0.0)
+    for _ in range(30):
+        sharp = CountChannel(rng.dirichlet(np.full(5, rng.choice([0.05, 0.3])), 5))
+        for (epsilon, advantage), bound in bound_of.items():
+            low, high = 0.0, 1.0  # the part of a constant release that the budgets ask for
+            for _ in range(8):
+                part = (low + high) / 2
+                channel = CountChannel((1 - part) * sharp.matrix + part * sharp.matrix.mean(axis=0))
+                fits = multiplicative_quantile(eta, channel, 1.0) <= (epsilon or np.inf)
+                fits &= additive_advantage(eta, channel).mean() <= (advantage or 1)
+                low, high = (low, part) if fits else (part, high)
+            channel = CountChannel((1 - high) * sharp.matrix + high * sharp.matrix.mean(axis=0))
+            value = worth(eta, channel).mean()
+            assert value <= bound + 1e-12
+            closest[epsilon, advantage] = max(closest[epsilon, advantage], value / bound)
+    assert min(closest.values()) > 0.2  # the search comes near enough to see a wrong bound
+
+
 def test_known_labels_and_missing_budgets_do_no_harm_to_a_design():
     known = np.array([[0.0, 1.0, 1.0]])
     assert design.best_channel(known, 3, epsilon=0.1).value == 0
+    told = design.best_channel(known, 3, epsilon=0.1, objective="worth")
+    assert (told.value, told.bound) == (0, 0)
     free = design.best_channel([[0.2, 0.4, 0.9]], 3)
     assert free.value == pytest.approx(0, abs=1e-12)
     assert free.debias([0, 1, 2, 3]) == pytest.approx([0, 1 / 3, 2 / 3, 1], abs=1e-9)
