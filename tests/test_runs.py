@@ -194,3 +194,8 @@ def test_every_scale_is_nearest_to_itself():
     for chapter in load_chapters(ROOT / "notebooks" / "chapters.yml").values():
         for scale in SCALES:
             assert runs.differences(chapter, chapter.values(scale))[1] == {}
+
+
+def test_the_title_of_a_reference_leaves_out_the_badge_of_a_verdict():
+    title = find_title(Path(__file__).parents[1], "def-multiplicative")
+    assert title == 'Definition "Multiplicative advantage" of chapter 5'

@@ -124,8 +124,8 @@ def find_title(root: Path, name: str) -> str:
 
 
 def _plain(markdown: str) -> str:
-    """A heading without the signs of its markup."""
-    return re.sub(r"\{[\w:]+\}|[`*$]", "", markdown).strip()
+    """A heading without the signs of its markup, and without the badge of a verdict."""
+    return re.sub(r"\[[^]]*\]\{\.[^}]*\}|\{[\w:]+\}|[`*$]", "", markdown).strip()
 
 
 def chapter_number(site: Path, chapter: str) -> int:
