@@ -17,7 +17,7 @@ from book.tools.chapters import load_chapters
 from book.tools.page import write_page
 from book.tools.runner import execute
 from book.tools.serve import audits, guard, uploads
-from book.tools.serve.guard import RULES, SANDBOX
+from book.tools.serve.guard import RULES, SANDBOX, STILL
 from labelaudit import cli
 
 pytestmark = pytest.mark.xdist_group("serve")
@@ -67,6 +67,33 @@ def test_each_rule_rejects_and_nothing_else_would(rule, headers, status, live, m
     assert live.ask(CHECK, COIN, **sent).status == 200, "another rule hides that this one is gone"
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        "0.0.0.0:{port}",
+        "127.0.0.1.:{port}",
+        "127.0.0.2:{port}",
+        "[::1]:{port}",
+        "127.0.0.1:{port}@book.example",
+        "127.0.0.1:{port}:{port}",
+        "localhost:port",
+        "localhost.book.example",
+        "book.example#localhost:{port}",
+    ],
+)
+def test_only_the_two_names_of_this_machine_are_hosts(host, live):
+    assert live.ask("/", Host=host.format(port=live.port)).status in (400, 403)
+
+
+def test_an_address_that_no_handler_has_is_judged_by_the_rules_too(live):
+    for target in ("http://book.example/", "*"):
+        head = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", live.port), timeout=10) as connection:
+            connection.sendall(head.encode())
+            answer = connection.recv(5000)
+        assert b" 401 " in answer.splitlines()[0] and b"frame-ancestors" in answer
+
+
 def test_every_rule_has_a_request_that_breaks_it():
     assert {rule for rule, _, _ in BROKEN} == {rule.__name__ for rule in RULES}
 
@@ -87,6 +114,22 @@ def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(live):
     wrong = live.ask("/enter?token=guess", Cookie=None)
     assert wrong.status == 401 and "Set-Cookie" not in wrong.headers
     assert live.ask("/enter", Cookie=None).status == 401
+
+
+def test_the_address_that_a_browser_is_started_with_opens_the_book_once(tmp_path, monkeypatch):
+    """Every user of the machine can read it in the list of processes."""
+    checkout, opened = make_book(tmp_path), []
+
+    async def served(checkout, keys, port, started):
+        started(9)
+        token = opened[0].partition("token=")[2]
+        opened.extend([keys.accept(token), keys.accept(token), keys.accept(keys.token)])
+
+    monkeypatch.chdir(checkout.root)
+    monkeypatch.setattr("book.tools.serve.server.serve", served)
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    assert cli.main(["serve", "--port", "0"]) == 0
+    assert opened[1:] == [True, False, True]
 
 
 def test_secrets_are_compared_in_constant_time(live, monkeypatch):
@@ -121,12 +164,38 @@ def test_no_answer_allows_another_origin_to_read_it(live):
 
 def test_what_a_run_made_is_served_in_a_sandbox(live):
     run = live.run()["run"]
-    for path in ("page", "figures/fig-coin.svg", "files/tosses.csv"):
+    policies = {"page": SANDBOX, "figures/fig-coin.svg": STILL, "files/tosses.csv": STILL}
+    for path, policy in policies.items():
         answer = live.ask(f"/runs/{run}/{path}")
         assert answer.status == 200
-        assert answer.headers["Content-Security-Policy"] == SANDBOX
-    assert SANDBOX.startswith("sandbox ") and "default-src 'none'" in SANDBOX
-    assert "allow-same-origin" not in SANDBOX and "connect-src" not in SANDBOX
+        assert answer.headers["Content-Security-Policy"] == policy
+        assert policy.startswith("sandbox ") and "default-src 'none'" in policy
+        assert "allow-same-origin" not in policy and "connect-src" not in policy
+    assert "script" not in STILL
+
+
+def test_the_page_of_a_run_is_no_tab_of_its_own_which_could_leave(live):
+    run = live.run()["run"]
+    tab = live.ask(f"/runs/{run}/page", Sec_Fetch_Dest="document")
+    assert (tab.status, tab.headers["Location"]) == (302, f"/compare/{run}")
+    assert live.ask(f"/runs/{run}/page", Sec_Fetch_Dest="iframe").status == 200
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", ".", "...", "..%2fruns", "%00", "-"])
+def test_no_forged_name_of_a_run_is_read_or_deleted(name, live):
+    run = live.run()["run"]
+    record = (live.checkout.page(run) / "run.json").read_text()
+    forged = [live.checkout.build / "run.json", live.checkout.build / "runs" / "run.json"]
+    for path in forged:
+        path.write_text(record)
+    try:
+        for address in (f"/api/runs/{name}", f"/runs/{name}/page"):
+            assert live.ask(address).status in (400, 404)
+        assert live.ask(f"/api/runs/{name}", {}).status in (400, 404)
+        assert live.checkout.page(run).is_dir() and live.checkout.site.is_dir()
+    finally:
+        for path in forged:
+            path.unlink()
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../notebooks/01_coin.md", "upload:..", "C:\\a"])
@@ -149,10 +218,22 @@ def test_no_path_of_the_machine_is_accepted(path, live):
         "/runs/..%2f..%2fhtml/page",
         "/live/../server.py",
         "/audits/..%2f..%2fhtml/page",
+        "/runs/a%0d%0aSet-Cookie:%20a=b/page",
+        "/a%0d%0aSet-Cookie:%20a=b.html",
     ],
 )
-def test_no_file_outside_is_served(address, live):
-    assert live.ask(address).status in (400, 403, 404)
+def test_no_file_outside_is_served_and_no_header_is_added(address, live):
+    answer = live.ask(address)
+    assert answer.status in (400, 403, 404)
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_a_link_in_the_site_that_leads_out_of_it_is_not_followed(live):
+    for name in ("out.html", "out.txt"):
+        link = live.checkout.site / name
+        link.symlink_to(live.checkout.chapters_file)
+        assert live.ask(f"/{name}").status in (403, 404)
+        link.unlink()
 
 
 def test_a_file_that_is_too_large_is_rejected_before_it_arrives(live):
@@ -236,6 +317,9 @@ def test_the_form_has_every_field_with_its_range_and_values(live):
         ({"law": "normal"}, "law", "'normal' is not among: uniform, beta-2-30"),
         ({"bais": "1"}, "", "01_coin has no parameter 'bais'; did you mean bias?"),
         ({"bias": 1}, "bias", "1 is not text"),
+        ({"bag_sizes": "[" * 9000}, "bag_sizes", "a list in a list in a list is no value"),
+        ({"bag_sizes": "[[&a [1], *a]]"}, "bag_sizes", "a list in a list in a list is no value"),
+        ({"bag_sizes": f"[{'1, ' * 9000}1]"}, "bag_sizes", "the value has more than"),
     ],
 )
 def test_an_invalid_value_gets_the_contracts_own_sentence(values, field, sentence, live):
@@ -247,7 +331,7 @@ def test_an_invalid_value_gets_the_contracts_own_sentence(values, field, sentenc
     assert len(live.jobs) == before
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"text"', b"\xff"])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"text"', b"\xff", b"[" * 100_000])
 def test_a_body_that_is_no_object_is_an_error(body, live):
     assert live.ask(CHECK, body, Content_Type="application/json").status == 400
     assert live.json(CHECK, {"scale": "huge"})["errors"][""].startswith("'huge' is not a scale")
@@ -290,11 +374,12 @@ def test_a_chapters_own_objection_is_passed_on(live):
 
 
 def test_one_job_runs_at_a_time_and_equal_ones_are_shared(live):
-    order = {"scale": "smoke", "values": {"sleep": "2"}}
-    first, same = (live.json("/api/run/01_coin", order)["job"]["id"] for _ in range(2))
-    second = live.json("/api/run/01_coin", {"scale": "laptop"})["job"]
-    assert first == same
-    assert (second["state"], second["ahead"]) == ("waiting", 1)
+    order = {"scale": "smoke", "values": {"seed": "79"}}
+    with live.holding():
+        first, same = (live.json("/api/run/01_coin", order)["job"]["id"] for _ in range(2))
+        second = live.json("/api/run/01_coin", {"scale": "laptop"})["job"]
+        assert first == same
+        assert (second["state"], second["ahead"]) == ("waiting", 1)
     assert live.finished(second["id"])["state"] == "done"
     assert live.json(f"/api/jobs/{first}")["state"] == "done"
 
@@ -338,6 +423,42 @@ def test_a_table_is_kept_by_its_content_and_deleted_when_asked(live):
     assert not path.exists()
     again = live.json("/api/check/03_table", {"scale": "smoke", "values": values})
     assert again["errors"]["table"] == "this file is no longer here; choose it again"
+
+
+def test_the_same_content_under_a_new_name_is_one_file(live):
+    names = ("a.csv", "b.csv")
+    references = [live.json_of(live.upload(name, TABLE))["reference"] for name in names]
+    assert references[0] == references[1]
+    [path] = uploads.find(live.checkout, references[0]).parent.iterdir()
+    assert path.name == "b.csv"
+
+
+def test_a_link_among_the_tables_is_neither_read_nor_its_target_deleted(live, tmp_path):
+    mine = tmp_path / "mine" / "mine.csv"
+    mine.parent.mkdir()
+    mine.write_bytes(TABLE)
+    reference = live.json_of(live.upload("t.csv", TABLE))["reference"]
+    path = uploads.find(live.checkout, reference)
+    path.unlink()
+    path.symlink_to(mine)
+    body = {"table": reference, "label": "affair"}
+    assert "no longer here" in live.ask("/api/audits", body).text
+    assert live.ask("/api/upload/delete", {"reference": reference}).status == 200
+    assert mine.read_bytes() == TABLE and not path.parent.exists()
+
+
+def test_a_table_that_claims_more_than_memory_holds_is_rejected(live, monkeypatch, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pandas.DataFrame({"a": range(3), "b": range(3)}).to_parquet(tmp_path / "t.parquet")
+    content = (tmp_path / "t.parquet").read_bytes()
+    assert live.json_of(live.upload("t.parquet", content))["columns"] == ["a", "b"]
+    monkeypatch.setattr(uploads, "MOST_VALUES", 5)
+    answer = live.upload("t.parquet", content)
+    assert answer.status == 422 and "3 rows of 2 columns; at most 5 values" in answer.text
+    answer = live.upload("wide.csv", b"," * 2_000_000)
+    assert answer.status == 422 and "its first line has more than 1,000,000 bytes" in answer.text
+    long = b"a,b\n" + "ü,1\n".encode() * 400_000
+    assert live.json_of(live.upload("long.csv", long))["columns"] == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -405,6 +526,9 @@ def test_an_audit_runs_the_command_and_its_traces_are_deleted(live, monkeypatch)
     assert page.headers["Content-Security-Policy"] == SANDBOX
     assert live.ask(f"/audits/{done['audit']}/numbers").text == "{}"
     assert live.json("/api/audits")["audits"][0]["chosen"]["label"] == "affair"
+    tab = live.ask(f"/audits/{done['audit']}/page", Sec_Fetch_Dest="document")
+    assert (tab.status, tab.headers["Location"]) == (302, "/audit")
+    assert live.ask("/api/upload/delete", {"reference": body["table"]}).status == 200
     assert live.ask(f"/api/reports/{done['audit']}", {}).status == 200
     assert live.ask(f"/audits/{done['audit']}/page").status == 404
     assert live.json("/api/check/03_table", {"values": {"table": body["table"]}})["errors"]

@@ -56,12 +56,13 @@ def visit(context, live):
     """Open a page; afterwards no script may have failed, and no other machine been asked."""
     pages, faults, asked = [], [], []
 
-    def open_page(path=COIN, ready="form.live-form"):
+    def open_page(path=COIN, ready="form.live-form", watched=True):
         page = context.new_page()
         page.set_default_timeout(SECONDS * 1000)
         pages.append(page)
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
+        if watched:
+            page.on("request", lambda request: asked.append(request.url))
         page.goto(live.address + path)
         page.locator(ready).wait_for()
         return page
@@ -274,6 +275,30 @@ def test_a_script_in_a_run_reaches_neither_the_server_nor_the_page_around_it(vis
     assert len(live.jobs) == before
 
 
+LEAK = """<script>
+  parent.postMessage({follow: "../../html//{place}/message.html"}, "*");
+  setTimeout(() => { location = "http://{place}/navigation"; }, 200);
+  new Image().src = "http://{place}/picture";
+</script>"""
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_script_in_a_run_cannot_tell_another_server_anything(
+    guarded, visit, live, monkeypatch, listener
+):
+    """Without the policies it can, so the test is able to fail."""
+    place, asked = listener
+    if not guarded:
+        monkeypatch.setattr(guard, "PAGE_POLICY", "frame-ancestors 'self'")
+        monkeypatch.setattr("book.tools.serve.chapter_pages.Shell.policy", "frame-ancestors 'self'")
+    run = live.run(bias="0.23")["run"]
+    page = live.checkout.page(run) / "01_coin.html"
+    page.write_text(page.read_text().replace("</body>", LEAK.replace("{place}", place) + "</body>"))
+    shown = visit(f"/compare/{run}", ".live-split", watched=False)
+    shown.wait_for_timeout(800)
+    assert asked == ([] if guarded else ["/navigation"])
+
+
 def test_without_the_sandbox_that_script_would_start_a_run(visit, live, monkeypatch):
     """Otherwise the test above could not fail."""
     from book.tools.serve.answers import Sandboxed
@@ -311,11 +336,13 @@ Promise.allSettled([
 
 
 @pytest.fixture
-def hostile(live):
-    """The address of a page at another port of this machine, which attacks the server."""
+def listener(live):
+    """Another server of this machine: where it is, and what it was asked for."""
+    asked = []
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self):
+            asked.append(self.path)
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
@@ -326,8 +353,14 @@ def hostile(live):
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
+    yield f"127.0.0.1:{server.server_port}", asked
     server.shutdown()
+
+
+@pytest.fixture
+def hostile(listener):
+    """The address of a page at another port of this machine, which attacks the server."""
+    return f"http://{listener[0]}/"
 
 
 def attacked(context, hostile):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -15,6 +16,8 @@ DECLARED_SCALES = ("smoke", "laptop")
 SCALES = (*DECLARED_SCALES, "paper")
 # Bits of the longest whole number that a float can hold as well.
 LONGEST_NUMBER = 1023
+# Characters of a value, and brackets inside brackets: far more than any list of numbers needs.
+LONGEST_TEXT, DEEPEST_TEXT = 20_000, 3
 
 
 class ContractError(CommandError, ValueError):
@@ -86,6 +89,7 @@ class Parameter:
 
     def read(self, text: str) -> Any:
         """A reader's value as YAML; what must be text stays as it was typed."""
+        _check_size(self.name, text)
         return parse_value(self.name, text, as_text=self.kind in ("text", "path"))
 
     def check(self, value: Any) -> Any:
@@ -153,6 +157,21 @@ def parse_value(name: str, text: str, *, as_text: bool = False) -> Any:
         where = f" (line {mark.line + 1})" if mark and "\n" in text else ""
         what = getattr(error, "problem", None) or "it cannot be read"
         raise ContractError(f"{name} is not valid YAML: {what}{where}") from None
+
+
+def _check_size(name: str, text: str) -> None:
+    """Reject a value that takes more memory than its text, or more depth than Python has."""
+    import yaml
+
+    if len(text) > LONGEST_TEXT:
+        raise ContractError(f"{name}: the value has more than {LONGEST_TEXT} characters")
+    depth = 0
+    with contextlib.suppress(yaml.YAMLError):
+        for event in yaml.parse(text):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > DEEPEST_TEXT:
+                raise ContractError(f"{name}: a list in a list in a list is no value")
 
 
 def declared_parameter(chapter: str, name: str, entry: Any, paper: Any) -> Parameter:

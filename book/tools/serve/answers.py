@@ -12,9 +12,11 @@ from book.tools.chapters import Chapter, Chapters, load_chapters
 from book.tools.checkout import Checkout
 from book.tools.parameters import ContractError
 from book.tools.runs import read_record
-from book.tools.serve.guard import SANDBOX, Guarded, Rejected
+from book.tools.serve.guard import SANDBOX, STILL, Guarded, Rejected
 from book.tools.serve.jobs import Queue, Workers
 
+# The name of a run's folder: one word that does not begin with a dot, so never `..`.
+RUN = r"\w[\w.,=-]*"
 STATIC = Path(__file__).parent / "static"
 # The theme reads a store that a page in a sandbox does not have; links are handed to the frame's
 # owner, because what a sandbox asks for is not answered.
@@ -48,7 +50,7 @@ class AnswerHandler(Guarded):
         """The JSON object that was sent."""
         try:
             body = json.loads(self.request.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             body = None
         if not isinstance(body, dict):
             raise Rejected(400, "the body must be a JSON object")
@@ -57,8 +59,7 @@ class AnswerHandler(Guarded):
     def run_folder(self, run: str) -> tuple[Path, dict[str, Any]]:
         """The folder of a finished run and its record; only names that are listed are opened."""
         folder = self.checkout.page(run)
-        known = re.fullmatch(r"[\w.,=-]+", run) and folder.parent == self.checkout.build / "runs"
-        record = read_record(folder) if known else None
+        record = read_record(folder) if re.fullmatch(RUN, run) else None
         if record is None:
             raise Rejected(404, f"there is no run {run!r}")
         return folder, record
@@ -83,13 +84,17 @@ class Sandboxed(AnswerHandler):
 
     policy = SANDBOX
 
-    def _html(self, html: str) -> None:
+    def _framed(self, html: str, owner: str) -> None:
+        """A page for a frame. A tab of its own could go elsewhere, so it gets the frame's owner."""
+        if self.request.headers.get("Sec-Fetch-Dest", "iframe") != "iframe":
+            return self.redirect(owner)
         self.set_header("Content-Type", "text/html; charset=utf-8")
         self.finish(html.replace("<head>", f"<head>{FRAMED}", 1))
 
     def _file(self, path: Path, *, download: bool = False) -> None:
         kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
         self.set_header("Content-Type", kind)
+        self.set_header("Content-Security-Policy", STILL)
         if download:
             self.set_header("Content-Disposition", f'attachment; filename="{path.name}"')
         self.finish(path.read_bytes())

@@ -17,8 +17,8 @@ from typing import Any
 
 from book.tools.checkout import Checkout
 from book.tools.parameters import ContractError
+from book.tools.serve import uploads
 from book.tools.serve.jobs import Job, Queue
-from book.tools.serve.uploads import columns, find
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
 
@@ -47,8 +47,8 @@ def known_options() -> dict[str, str]:
 
 def order(checkout: Checkout, body: Mapping[str, Any]) -> dict[str, Any]:
     """Check what the page sends, and give the arguments of the command and the report's folder."""
-    table = find(checkout, str(body.get("table", "")))
-    there = columns(table)
+    table = uploads.find(checkout, str(body.get("table", "")))
+    there = uploads.columns(table)
     chosen = {name: str(body[name]) for name in known_options() if body.get(name)}
     if "label" not in chosen:
         raise ContractError("label: choose the column to protect")
@@ -127,4 +127,4 @@ def delete(checkout: Checkout, name: str) -> None:
     shutil.rmtree(place, ignore_errors=True)
     table = tables.pop(name, None)
     if table is not None and table not in tables.values():
-        shutil.rmtree(find(checkout, table).parent, ignore_errors=True)
+        uploads.delete(checkout, table)

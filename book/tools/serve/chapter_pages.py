@@ -146,7 +146,7 @@ class RunFile(Sandboxed):
         chapter = record["chapter"]
         if kind == "page":
             html = (folder / f"{chapter}.html").read_text(encoding="utf-8")
-            return self._html(html)
+            return self._framed(html, f"/compare/{run}")
         listed = {figure["file"] for figure in record["figures"]}
         if kind == "figures" and name in listed:
             return self._file(folder / "figures" / name)

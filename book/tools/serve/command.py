@@ -99,10 +99,10 @@ async def _serve(checkout: Checkout, port: int, *, opens: bool) -> None:
     keys = Keys()
 
     def started(port: int) -> None:
-        address = f"http://127.0.0.1:{port}{ENTER}?token={keys.token}"
-        print(f"the book is at\n  {address}\nCtrl-C ends the server", flush=True)
+        address = f"http://127.0.0.1:{port}{ENTER}?token="
+        print(f"the book is at\n  {address}{keys.token}\nCtrl-C ends the server", flush=True)
         if opens:
-            webbrowser.open(address)
+            webbrowser.open(address + keys.token_for_one_use())
 
     task = asyncio.current_task()
     assert task is not None

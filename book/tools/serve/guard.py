@@ -7,10 +7,10 @@ rule is a function that raises `Rejected`; a request must pass all of them befor
 from __future__ import annotations
 
 import hmac
+import re
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from tornado.httputil import HTTPServerRequest
 from tornado.web import RequestHandler
@@ -28,13 +28,23 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-PAGE_POLICY = "frame-ancestors 'self'; base-uri 'self'; form-action 'self'; object-src 'none'"
+# Pages load from this server alone. That holds for the frames in them too, so that what a run made
+# cannot leave by the address of another page.
+PAGE_POLICY = (
+    "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-src 'self';"
+    " frame-ancestors 'self'; base-uri 'self'; form-action 'self'; object-src 'none'"
+)
 # The page of a run may hold what a stranger wrote into a table. It has an origin of its own, which
 # no cookie belongs to, and may load and send nothing.
 SANDBOX = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'"
     " 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'self'"
+)
+# A figure or a file needs no script at all, also where a tab of its own shows it.
+STILL = (
+    "sandbox allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:;"
+    " frame-ancestors 'self'"
 )
 
 
@@ -49,20 +59,38 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Keys:
-    """The token of the first address, and the cookie that it is exchanged for."""
+    """The token of the printed address, and the cookie that it is exchanged for.
+
+    The address that a browser is started with can be read in the list of processes by every user of
+    the machine. So it has a token of its own, which is valid once.
+    """
 
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    once: set[str] = field(default_factory=set)
+
+    def token_for_one_use(self) -> str:
+        """A further token, for the first who shows it."""
+        token = secrets.token_urlsafe(32)
+        self.once.add(token)
+        return token
+
+    def accept(self, token: str) -> bool:
+        """Whether a token opens the book; one for one use does so no more."""
+        spent = {one for one in self.once if same_secret(token, one)}
+        self.once.difference_update(spent)
+        return bool(spent) or same_secret(token, self.token)
 
 
 def cookie_name(request: HTTPServerRequest) -> str:
     """Cookies do not know ports, so the name does: two servers do not log each other out."""
-    return f"labelaudit-{urlsplit(f'//{request.host}').port or 80}"
+    return f"labelaudit-{request.host.partition(':')[2] or 80}"
 
 
 def loopback_host(request: HTTPServerRequest, keys: Keys) -> None:
     """A name that somebody else's DNS points at this machine is not ours."""
-    if request.host.rpartition(":")[0] not in LOOPBACK and request.host not in LOOPBACK:
+    name, _, port = request.host.partition(":")
+    if name not in LOOPBACK or not re.fullmatch(r"[0-9]{0,5}", port):
         raise Rejected(403, f"the host {request.host!r} is not this machine")
 
 
@@ -133,6 +161,8 @@ class Guarded(RequestHandler):
         try:
             for rule in RULES:
                 rule(self.request, self.settings["keys"])
+            if "%00" in self.request.path:
+                raise Rejected(400, "no file has a name with a null byte")
         except Rejected as rejection:
             self.reject(rejection)
 
@@ -148,7 +178,7 @@ class Enter(Guarded):
 
     def get(self) -> None:
         """Exchange the token for the cookie, which no script can read."""
-        if not same_secret(self.get_query_argument("token", ""), self.settings["keys"].token):
+        if not self.settings["keys"].accept(self.get_query_argument("token", "")):
             return self.reject(Rejected(401, "this token is not the one that was printed"))
         name, value = cookie_name(self.request), self.settings["keys"].cookie
         self.set_cookie(name, value, httponly=True, samesite="Strict", path="/")

@@ -12,7 +12,7 @@ from tornado.netutil import bind_sockets
 
 from book.tools.checkout import Checkout
 from book.tools.serve import audits
-from book.tools.serve.answers import STATIC, Nothing
+from book.tools.serve.answers import RUN, STATIC, Nothing
 from book.tools.serve.chapter_pages import (
     CheckHandler,
     Form,
@@ -41,14 +41,14 @@ def application(checkout: Checkout, keys: Keys, workers: Workers) -> tornado.web
         [
             (ENTER, Enter),
             (r"/live/(.*)", Files, {"path": str(STATIC)}),
-            (r"/(compare)/([\w.,=-]+)", Shell),
+            (rf"/(compare)/({RUN})", Shell),
             (r"/(audit)", Shell),
             (r"/api/form/(\w+)", Form),
             (r"/api/(check|run)/(\w+)", CheckHandler),
             (r"/api/jobs/(\d+)", Jobs),
-            (r"/api/runs/([\w.,=-]+)", RunHandler),
-            (r"/runs/([\w.,=-]+)/(page)", RunFile),
-            (r"/runs/([\w.,=-]+)/(figures|files)/([\w.,=-]+)", RunFile),
+            (rf"/api/runs/({RUN})", RunHandler),
+            (rf"/runs/({RUN})/(page)", RunFile),
+            (rf"/runs/({RUN})/(figures|files)/({RUN})", RunFile),
             (UPLOAD, Upload),
             (r"/api/upload/delete", DeleteUpload),
             (r"/api/audits", Audits),
@@ -63,6 +63,7 @@ def application(checkout: Checkout, keys: Keys, workers: Workers) -> tornado.web
         queue=queue,
         workers=workers,
         tasks=set(),
+        default_handler_class=Nothing,
         log_function=lambda handler: None,
     )
 

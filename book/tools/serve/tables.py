@@ -97,7 +97,7 @@ class ReportHandler(Sandboxed):
         if not path.is_file():
             raise Rejected(404, f"there is no report {name}")
         if kind == "page":
-            return self._html(path.read_text(encoding="utf-8"))
+            return self._framed(path.read_text(encoding="utf-8"), "/audit")
         return self._file(path.with_suffix(".json"), download=True)
 
     def post(self, name: str) -> None:

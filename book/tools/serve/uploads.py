@@ -6,6 +6,7 @@ Over HTTP a file is named by its digest alone, so that no path of the machine is
 from __future__ import annotations
 
 import hashlib
+import io
 import re
 import shutil
 from pathlib import Path
@@ -18,6 +19,10 @@ from labelaudit.files import write_atomically
 SUFFIXES = (".csv", ".parquet", ".py")
 REFERENCE = re.compile(r"upload:([0-9a-f]{64})")
 LONGEST_NAME = 80
+# In bytes, of the first line of a table; more would be columns that nobody has named.
+LONGEST_LINE = 1_000_000
+# Values of a table: a small parquet file can claim more than any memory holds.
+MOST_VALUES = 200_000_000
 
 
 def store(checkout: Checkout, name: str, content: bytes) -> dict[str, Any]:
@@ -29,42 +34,62 @@ def store(checkout: Checkout, name: str, content: bytes) -> dict[str, Any]:
         raise ContractError(f"{Path(name).name!r} is empty")
     stem = re.sub(r"[^\w-]+", "_", Path(name).stem).strip("_")[:LONGEST_NAME] or "table"
     digest = hashlib.sha256(content).hexdigest()
-    folder = checkout.uploads / digest
-    # The same content under another name takes the new name.
-    shutil.rmtree(folder, ignore_errors=True)
-    path = folder / f"{stem}{suffix}"
+    path = checkout.uploads / digest / f"{stem}{suffix}"
     write_atomically(path, content)
+    # The same content under another name takes the new name.
+    for other in path.parent.iterdir():
+        if other != path:
+            other.unlink()
     return {"reference": f"upload:{digest}", "name": path.name, "bytes": len(content)}
+
+
+def _folder(checkout: Checkout, reference: str) -> Path:
+    match = REFERENCE.fullmatch(reference)
+    if match is None:
+        raise ContractError("a file is given by choosing it here; no path is accepted")
+    return checkout.uploads.resolve() / match[1]
 
 
 def find(checkout: Checkout, reference: str) -> Path:
     """The file of a reference; anything else, a path above all, is an error."""
-    match = REFERENCE.fullmatch(reference)
-    if match is None:
-        raise ContractError("a file is given by choosing it here; no path is accepted")
-    files = sorted((checkout.uploads / match[1]).glob("*"))
+    files = [path for path in _folder(checkout, reference).glob("*") if not path.is_symlink()]
     if not files:
         raise ContractError("this file is no longer here; choose it again")
-    return files[0].resolve()
+    return min(files)
 
 
 def delete(checkout: Checkout, reference: str) -> None:
-    """Remove a file that was given."""
-    shutil.rmtree(find(checkout, reference).parent)
+    """Remove a file that was given, if it is still there."""
+    shutil.rmtree(_folder(checkout, reference), ignore_errors=True)
 
 
 def columns(path: Path) -> list[str]:
     """The names of a table's columns, without reading the rest of it."""
     try:
-        if path.suffix == ".parquet":
-            import pyarrow.parquet
-
-            return [str(name) for name in pyarrow.parquet.read_schema(path).names]
-        import pandas
-
-        return [str(name) for name in pandas.read_csv(path, nrows=1, dtype=str).columns]
+        return _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
     except Exception as error:
         raise ContractError(f"{path.name} cannot be read as a table: {error}") from None
+
+
+def _parquet_columns(path: Path) -> list[str]:
+    import pyarrow.parquet
+
+    about = pyarrow.parquet.read_metadata(path)
+    if about.num_rows * about.num_columns > MOST_VALUES:
+        rows = f"{about.num_rows:,} rows of {about.num_columns:,} columns"
+        raise ValueError(f"it has {rows}; at most {MOST_VALUES:,} values are accepted")
+    return [str(name) for name in about.schema.to_arrow_schema().names]
+
+
+def _csv_columns(path: Path) -> list[str]:
+    import pandas
+
+    with path.open("rb") as file:
+        start = file.read(LONGEST_LINE)
+    if len(start) == LONGEST_LINE and b"\n" not in start and b"\r" not in start:
+        raise ValueError(f"its first line has more than {LONGEST_LINE:,} bytes")
+    start = start[: start.rfind(b"\n") + 1] or start
+    return [str(name) for name in pandas.read_csv(io.BytesIO(start), nrows=0, dtype=str).columns]
 
 
 def reference(checkout: Checkout, path: str) -> str:

@@ -55,9 +55,9 @@ function frames(address) {
 // A link of the run's page: into the book, or to one of its files. Nothing else is followed.
 addEventListener("message", ({ data }) => {
   const follow = typeof data?.follow === "string" ? data.follow : "";
-  const page = follow.match(/^\.\.\/\.\.\/html\/([\w./-]+\.html(?:#[\w.-]*)?)$/);
+  const page = follow.match(/^\.\.\/\.\.\/html\/((?:[\w-]+\/)*[\w.-]+\.html(?:#[\w.-]*)?)$/);
   const file = follow.match(/^[\w.-]+\/([\w.,=-]+)$/);
-  if (page && !page[1].includes("..")) left.src = `/${page[1].replace(/(#|$)/, "?plain$1")}`;
+  if (page) left.src = `/${page[1].replace(/(#|$)/, "?plain$1")}`;
   else if (file && run.files.includes(file[1])) {
     element("a", { href: `/runs/${run.run}/files/${file[1]}`, download: file[1] }).click();
   }
