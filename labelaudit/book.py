@@ -39,14 +39,18 @@ def glue(name: str, value: Any) -> None:
     _store(name, value, {})
 
 
-def headline(name: str, value: float, meaning: str, setting: str = "") -> None:
+def headline(
+    name: str, value: float, meaning: str, setting: str = "", *, computed: bool = True
+) -> None:
     """Glue a number and mark it as one of the chapter's headline numbers.
 
     `meaning` is the line that the table "your run against the book's" shows, so it must be true
-    under every parameter, and the number must be one that parameters can change. `setting` names
-    what it is about, such as `Beta(2, 30), k = 8`; the table shows it where the two sides differ.
+    under every parameter. `setting` names what the number is about, such as `Beta(2, 30), k = 8`;
+    the table shows it where the two sides differ. A number that no parameter changes, because the
+    page reads it from a table (`computed` is false), is only glued.
     """
-    _store(name, value, {"labelaudit": {"meaning": meaning, "setting": setting}})
+    about = {"labelaudit": {"meaning": meaning, "setting": setting}}
+    _store(name, value, about if computed else {})
 
 
 def _store(name: str, value: Any, metadata: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
+from matplotlib.colors import LinearSegmentedColormap, to_hex
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
@@ -36,14 +36,11 @@ def shades(mechanism: Mechanism, count: int) -> list[str]:
     >>> shades(RandomizedResponse(1.0), 3)
     ['#b3b3b3', '#555555', '#262626']
     """
-    # Imported late: seaborn takes a second, and most figures need no shades.
-    from seaborn import blend_palette
-
     colour = kind_of(mechanism).colour
     wanted = checks.whole_number(count, "count")
     if wanted == 1:
         return [colour.lower()]
-    ramp = blend_palette(["white", colour, "black"], as_cmap=True)
+    ramp = LinearSegmentedColormap.from_list("shades", ["white", colour, "black"])
     return [to_hex(shade) for shade in ramp(np.linspace(0.225, 0.775, wanted))]
 
 

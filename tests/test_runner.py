@@ -339,7 +339,7 @@ def test_interrupting_the_book_leaves_no_kernel_and_no_site(tmp_path):
 
 def test_a_killed_run_leaves_nothing_in_the_way_of_the_next(tmp_path):
     checkout = Checkout(make_checkout(tmp_path))
-    again = partial(command, checkout, "run", "01_coin", "-p", "sleep", "5", sphinx=False)
+    again = partial(command, checkout, "run", "01_coin", "-p", "sleep", "1", sphinx=False)
     process = again()
     wait_for_kernel(checkout)
     process.kill()

@@ -398,6 +398,7 @@ def test_an_audit_by_upload_gives_a_report_and_leaves_nothing(visit, live, tmp_p
     expect(line(page)).to_have_text("label: choose the column to protect")
     page.get_by_label("label", exact=True).select_option("affair")
     page.get_by_label("bag", exact=True).select_option("day")
+    page.get_by_label("target").select_option("additive")
     page.get_by_label("limit").fill("much")
     page.get_by_role("button", name="Audit").click()
     expect(line(page)).to_have_text("limit: 'much' is not a number of at least 0")
@@ -480,6 +481,10 @@ def test_pages_fit_a_phone_and_pass_axe_in_both_themes(path, scheme, visit, live
         page.locator("#choices").wait_for()
     if path == "/compare/":
         page.get_by_text("Change the values and run again").click()
+    if path != COIN:
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        dark = max(map(int, re.findall(r"\d+", ground))) < 100
+        assert dark == (scheme == "dark"), ground
     own = ".live-box" if path == COIN else "body"
     found = axe.Axe().run(page, context=own).response["violations"]
     assert [(one["id"], one["nodes"][0]["target"]) for one in found] == []

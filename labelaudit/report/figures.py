@@ -104,7 +104,7 @@ def attack(report: Report) -> Figure:
 
 
 def utility(report: Report) -> Figure:
-    """AUC against realised advantage, with intervals; empty where no model was trained."""
+    """AUC against realised advantage, with intervals; it says so where no model was trained."""
     areas = {each.setting: each.auc for each in report.utilities if each.auc is not None}
     figure, axes = plots.grid(1, 1, width=6.4, height=3.8)
     panel: Axes = axes[0, 0]
@@ -125,7 +125,11 @@ def utility(report: Report) -> Figure:
         panel.plot([], [], kind.marker, color=kind.colour, label=_literal(kind.name))
     panel.set(xlabel="realised additive advantage", ylabel="AUC")
     plots.legend(figure, panel)
-    plots.simulated(figure, "simulated releases")
+    if areas:
+        plots.simulated(figure, "simulated releases")
+    else:
+        panel.text(0.5, 0.5, "no model was trained", transform=panel.transAxes, ha="center")
+        panel.set(xticks=[], yticks=[])
     return figure
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
-from book.tools.panels import beside, typed
+from book.tools.panels import beside
 from book.tools.runs import RECORD, book_facts, changes, delete_run, folder_name, list_runs
 from book.tools.serve import uploads
 from book.tools.serve.answers import STATIC, AnswerHandler, Sandboxed
-from book.tools.serve.form import Entered, describe
+from book.tools.serve.form import Entered, describe, field_text
 from book.tools.serve.guard import Rejected
 
 LIVE = '<link rel="stylesheet" href="/live/live.css"><script type="module" src="/live/live.js"'
@@ -25,13 +24,10 @@ class Page(AnswerHandler):
         file = (root / (path or "index.html")).resolve()
         if not file.is_relative_to(root) or not file.is_file():
             raise Rejected(404, f"the book has no page {path!r}")
-        self._page(file)
-
-    def _page(self, file: Path) -> None:
         name = file.stem if file.parent.name == "notebooks" else ""
         html = file.read_text(encoding="utf-8")
         self.set_header("Content-Type", "text/html; charset=utf-8")
-        if "plain" in self.request.query_arguments or self.request.query == "plain":
+        if "plain" in self.request.query_arguments:
             self.finish(html)
             return
         has_form = name in self.chapters and bool(self.chapters[name].parameters)
@@ -116,18 +112,16 @@ class RunHandler(AnswerHandler):
         _, record = self.run_folder(run)
         chapter = self.chapter(record["chapter"])
         book = book_facts(self.checkout, chapter.id)
-        values = {
-            name: uploads.reference(self.checkout, value)
-            if chapter.parameters[name].kind == "path"
-            else value
-            for name, value in record["parameters"].items()
-            if name in chapter.parameters
+        values = record["parameters"] | {
+            name: uploads.reference(self.checkout, record["parameters"][name])
+            for name, parameter in chapter.parameters.items()
+            if parameter.kind == "path" and name in record["parameters"]
         }
-        numbers = beside(record, book) if book else []
         self.finish(
             _listed(record | {"run": run})
             | {key: record[key] for key in ("figures", "files")}
-            | {"numbers": numbers, "values": describe_values(values)}
+            | {"numbers": beside(record, book) if book else []}
+            | {"values": {name: field_text(value) for name, value in values.items()}}
         )
 
     def post(self, run: str) -> None:
@@ -155,13 +149,6 @@ class RunFile(Sandboxed):
         if kind == "files" and name == f"{chapter}.ipynb":
             return self._file(folder / name, download=True)
         raise Rejected(404, f"the run has no {kind} {name!r}")
-
-
-def describe_values(values: dict[str, Any]) -> dict[str, str]:
-    """Values as the fields of a form show them."""
-    return {
-        name: value if isinstance(value, str) else typed(value) for name, value in values.items()
-    }
 
 
 def _listed(record: dict[str, Any]) -> dict[str, Any]:

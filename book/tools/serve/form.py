@@ -27,7 +27,7 @@ def describe(checkout: Checkout, chapter: Chapter) -> dict[str, Any]:
     scale = book.get("scale", DEFAULT_SCALE)
     values = chapter.values(scale) | book.get("parameters", {})
     fields = [
-        _field(parameter) | {"book": _text(values[name])}
+        _field(parameter) | {"book": field_text(values[name])}
         for name, parameter in chapter.parameters.items()
     ]
     return {
@@ -47,7 +47,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
         "kind": parameter.kind,
         "list": parameter.is_list,
         "choices": [str(choice) for choice in parameter.choices],
-        "scales": {scale: _text(parameter.values[scale]) for scale in SCALES},
+        "scales": {scale: field_text(parameter.values[scale]) for scale in SCALES},
     }
     numeric = parameter.kind in ("integer", "number") and not parameter.is_list
     if numeric and math.isfinite(parameter.low) and math.isfinite(parameter.high):
@@ -57,7 +57,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
     return field
 
 
-def _text(value: Any) -> str:
+def field_text(value: Any) -> str:
     """A value as the field shows it; text needs no quotation marks there."""
     return value if isinstance(value, str) else typed(value)
 

@@ -38,15 +38,12 @@ class Upload(AnswerHandler):
     async def post(self) -> None:
         """Store the file, and answer with its reference and its columns."""
         files: dict[str, Any] = {}
-        kind = self.request.headers["Content-Type"]
-        boundary = tornado.httputil._parse_header(kind)[1].get("boundary", "")
-        content = b"".join(self.chunks)
+        kind, content = self.request.headers["Content-Type"], b"".join(self.chunks)
         try:
-            tornado.httputil.parse_multipart_form_data(boundary.encode(), content, {}, files)
+            tornado.httputil.parse_body_arguments(kind, content, {}, files)
         except tornado.httputil.HTTPInputError:
-            raise Rejected(
-                400, "the form cannot be read; the file's name may be the reason"
-            ) from None
+            reason = "the form cannot be read; the file's name may be the reason"
+            raise Rejected(400, reason) from None
         if list(files) != ["file"] or len(files["file"]) != 1:
             raise Rejected(400, "send one file, in a field named file")
         [file] = files["file"]
@@ -75,7 +72,7 @@ class Audits(AnswerHandler):
         """What the page offers."""
         self.finish(
             {
-                "columns": audits.known_options(),
+                "columns": audits.COLUMNS,
                 "targets": audits.TARGETS,
                 "audits": audits.list_audits(self.checkout),
                 "limit": LARGEST_UPLOAD,

@@ -54,8 +54,9 @@ function offer() {
     element("option", { value: option }, option || "none")));
   const columns = Object.entries(about.columns).map(([name, meaning]) =>
     field(name, meaning, select(["", ...table.columns])));
-  const target = field("target", "what the privacy target limits", select(about.targets));
-  const limit = field("limit", "the largest allowed value",
+  const target = field("target", "what the privacy target limits; the default is a tenth of what an "
+    + "attacker gets wrong without any release", select(about.targets));
+  const limit = field("limit", "the largest allowed value, where the target is not the default",
     element("input", { type: "text", inputMode: "decimal", value: "0.05" }));
   const positive = field("positive", "which of the label's two values counts as 1, if not obvious",
     element("input", { type: "text" }));
