@@ -187,15 +187,14 @@ def _with_data(style: Path) -> str:
 
     def data(match: re.Match[str]) -> str:
         path = style.parent / match["address"].split("?")[0].split("#")[0]
-        # Every browser takes the compressed font, which each style sheet names first.
-        wanted = path.is_file() and path.suffix != ".ttf"
-        return f"url({_data_address(path)})" if wanted else match[0]
+        return f"url({_data_address(path)})" if path.is_file() else match[0]
 
     def imported(match: re.Match[str]) -> str:
         path = style.parent / match["address"]
         return _with_data(path) if path.is_file() else match[0]
 
-    text = style.read_text(encoding="utf-8")
+    # Every browser takes the compressed font, which each style sheet names first.
+    text = re.sub(r',\s*url\([^)]*\.ttf\)\s*format\("truetype"\)', "", style.read_text("utf-8"))
     text = re.sub(r"""@import (?:url\()?["'](?P<address>[^"']+)["']\)?;""", imported, text)
     return re.sub(r"""url\(["']?(?P<address>[^"')]+)["']?\)""", data, text)
 

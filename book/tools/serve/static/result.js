@@ -43,7 +43,7 @@ function pair(run, figure, book, base) {
   const side = (label, src, alt) => element("figure", {}, element("figcaption", {}, label),
     element("a", { href: src, target: "_blank" }, element("img", { src, alt, loading: "lazy" })));
   return element("div", { className: "live-pair" },
-    element("p", {}, element("strong", {}, `${number} `), title.split(". ")[0]),
+    element("p", {}, element("strong", {}, `${number} `), title.split(/\.\s+(?=\p{Lu})/u)[0]),
     picture ? side("the book's", new URL(picture.getAttribute("src"), base).pathname,
       picture.alt) : null,
     side("yours", `/runs/${run.run}/figures/${figure.file}`, figure.alt));
