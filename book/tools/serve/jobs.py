@@ -190,7 +190,8 @@ class Workers:
                 queue.update(job, event)
                 if job.finished:
                     break
-            if job.state == "cancelled" or process.returncode is not None:
+            # Its output has ended before it is known to have ended itself, so wait in both cases.
+            if job.state == "cancelled" or not job.finished:
                 end({process.pid})
                 await process.wait()
             # The kernel that was ready has been used.
