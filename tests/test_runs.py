@@ -126,6 +126,9 @@ def test_both_sides_are_named_where_they_are_about_different_things():
 
     text = comparison(made("KDD12", "0.69"), made("Beta(2, 30)", "0.5967"))
     assert "| revealed | 0.69 (KDD12) | 0.5967 (Beta(2, 30)) |" in text
+    newer = made("KDD12", "0.69")
+    newer["parameters"]["added"] = 1
+    assert "added" not in comparison(newer, made("KDD12", "0.5")), "the book has no such value"
     same = comparison(made("KDD12", "0.69"), made("KDD12", "0.5"))
     assert "| revealed | 0.69 | 0.5 |" in same
 

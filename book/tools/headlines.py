@@ -2,7 +2,7 @@
 
 With them the page of a re-run has its comparison before the book is built. Each entry is taken from
 an execution at laptop scale of the chapter as it is now; a chapter that has none keeps its entry if
-the parameters still fit. Called by `make headlines`, after `make book`.
+every parameter in it is still there. Called by `make headlines`, after `make book`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> int:
         if entry is None:
             entry = before.get(chapter.id)
             kept.append(chapter.id)
-        if entry is not None and set(entry["parameters"]) == set(chapter.parameters):
+        if entry is not None and set(entry["parameters"]) <= set(chapter.parameters):
             table[chapter.id] = entry
     write_atomically(checkout.headlines, json.dumps(table, indent=1) + "\n")
     print(f"{len(table)} of {len(chapters)} chapters are in {checkout.shown(checkout.headlines)}")

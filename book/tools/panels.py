@@ -33,7 +33,7 @@ def with_panels(
         ("how-this-page-was-made", made_panel(chapter, made)),
     ]:
         notebook.cells.append(nbformat.v4.new_markdown_cell(text, id=name))
-    if book is not None and book["parameters"] != made["parameters"]:
+    if book is not None and _changed(made, book):
         _insert_below_title(notebook, comparison(made, book))
     return notebook
 
@@ -95,9 +95,8 @@ def made_panel(chapter: Chapter, made: Mapping[str, Any]) -> str:
 def comparison(made: Mapping[str, Any], book: Mapping[str, Any]) -> str:
     """The headline numbers of a reader's run beside those of the book's page."""
     changed = [
-        [f"`{name}`", _code_span(value), _code_span(book["parameters"].get(name))]
-        for name, value in made["parameters"].items()
-        if value != book["parameters"].get(name)
+        [f"`{name}`", _code_span(value), _code_span(book["parameters"][name])]
+        for name, value in _changed(made, book).items()
     ]
     rows = [list(row.values()) for row in beside(made, book)]
     where = "the book's" if "versions" in book else "the published book's"
@@ -105,6 +104,16 @@ def comparison(made: Mapping[str, Any], book: Mapping[str, Any]) -> str:
     if rows:
         parts += ["The headline numbers:", _table(["number", "yours", where], rows)]
     return _box("Your run against the book's", "important your-run", *parts)
+
+
+def _changed(made: Mapping[str, Any], book: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that differ from the book's; published numbers may be older than a parameter."""
+    theirs = book["parameters"]
+    return {
+        name: value
+        for name, value in made["parameters"].items()
+        if value != theirs.get(name, value)
+    }
 
 
 def beside(made: Mapping[str, Any], book: Mapping[str, Any]) -> list[dict[str, str]]:
