@@ -17,6 +17,7 @@ SECONDS = {"line": 2.0, "inline": 3.0, "formula": 15.0, "figure": 30.0}
 STEP = 5
 
 _CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_PROOF = re.compile(r"^(`{3,})\{prf:proof\}.*?^\1$", re.MULTILINE | re.DOTALL)
 _FORMULA = re.compile(r"\$\$.+?\$\$", re.DOTALL)
 _INLINE = re.compile(r"\$[^$]+\$")
 _EXERCISES = re.compile(r"^## Exercises\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
@@ -45,8 +46,8 @@ def reading_minutes(source: str) -> int:
 def contents(source: str) -> tuple[int, int, int]:
     """The words of a chapter's prose, its formulas in sentences, and its displayed formulas.
 
-    XX
-        (3, 1, 1)
+    >>> contents("Here two words $x$.\\n\\n$$y$$\\n")
+    (3, 1, 1)
     """
     prose = _CELL.sub("", _text(source))
     sentences = _FORMULA.sub("", prose)
@@ -58,13 +59,24 @@ def _text(source: str) -> str:
     return SOLUTION.sub("", _EXERCISES.sub("", source.split("\n---\n", 1)[-1]))
 
 
-def stated_minutes(source: str) -> int | None:
-    """The time a chapter's opening box states, if it states one."""
-    found = re.search(r"\*\*Time to read:\*\* (\d+) minutes", source)
-    return int(found[1]) if found else None
+def stated_minutes(source: str) -> tuple[int | None, int | None]:
+    """The minutes that a chapter's opening box states, with and without proofs."""
+    found = re.search(
+        r"\*\*Time to read:\*\* (\d+) minutes(?:, exercises apart; (\d+) without the proofs)?",
+        source,
+    )
+    both = found.groups() if found else (None, None)
+    whole, short = (int(minutes) if minutes else None for minutes in both)
+    return whole, short or whole
 
 
 def read_source(path: Path) -> tuple[int, int | None]:
     """Measured and stated minutes of a chapter's file."""
     source = path.read_text(encoding="utf-8")
-    return reading_minutes(source), stated_minutes(source)
+    return reading_minutes(source), stated_minutes(source)[0]
+
+
+def read_without_proofs(path: Path) -> tuple[int, int | None]:
+    """The same for a reader who leaves the folded proofs out."""
+    source = path.read_text(encoding="utf-8")
+    return reading_minutes(_PROOF.sub("", source)), stated_minutes(source)[1]

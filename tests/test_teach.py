@@ -19,7 +19,7 @@ import papermill
 import pytest
 from conftest import ROOT
 from IPython.core.inputtransformer2 import TransformerManager
-from reading_time import contents, read_source
+from reading_time import contents, read_source, read_without_proofs
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
 from book.tools.class_copies import key_copy, own_parameters, records, student_copy
@@ -721,6 +721,8 @@ def test_a_chapter_saved_from_jupyter_is_the_same_chapter(chapter):
 def test_the_time_to_read_is_measured(chapter):
     measured, stated = read_source(CHECKOUT.source(chapter))
     assert stated == measured, f"{chapter} takes {measured} minutes to read, not {stated}"
+    measured, stated = read_without_proofs(CHECKOUT.source(chapter))
+    assert stated == measured, f"{chapter} takes {measured} minutes without proofs, not {stated}"
 
 
 def test_the_paths_of_a_course_state_the_chapters_times():

@@ -1,4 +1,4 @@
-"""The book's own Sphinx extension: docstrings, the bibliography, references out of a lone page.
+"""The book's own Sphinx extension: docstrings, folded proofs, references out of a lone page.
 
 Docstrings are plain text: bars mean absolute values, and single backticks mean code. To
 reStructuredText a bar opens a substitution, so bars are escaped; `default_role` in `_config.yml`
@@ -42,6 +42,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", escape)
     app.connect("html-page-context", plain_citations)
+    app.connect("doctree-resolved", fold_proofs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -57,15 +58,25 @@ def escape(app: Any, what: str, name: str, item: Any, options: Any, lines: list[
     for number, line in enumerate(lines):
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
         if not in_example:
-            lines[number] = line.replace("|", "\\|")
+            lines[number] = line.reposition("|", "\\|")
 
 
 def plain_citations(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
     """Drop the list role from the bibliography: its entries have a role that no list may hold."""
     if "body" in context:
-        context["body"] = context["body"].replace(
+        context["body"] = context["body"].reposition(
             '<div role="list" class="citation-list">', "<div>"
         )
+
+
+def fold_proofs(app: Any, tree: nodes.document, page: str) -> None:
+    """Fold every proof, so that statements and checks can be read without it."""
+    proofs = [node for node in tree.findall(nodes.Element) if node.tagname == "proof_node"]
+    for proof in proofs:
+        position = proof.parent.index(proof)
+        opening = '<details class="folded-proof"><summary>The proof</summary>'
+        proof.parent.insert(position, nodes.raw("", opening, format="html"))
+        proof.parent.insert(position + 2, nodes.raw("", "</details>", format="html"))
 
 
 def resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Node | None:
@@ -140,7 +151,7 @@ def chapter_number(site: Path, chapter: str) -> int:
 
 def find_label(site: Path, label: str) -> tuple[str, str]:
     """A label's address in the site, and the number or heading it goes by there."""
-    anchor = re.compile(rf'id="{re.escape(label.lower().replace("_", "-"))}"', re.IGNORECASE)
+    anchor = re.compile(rf'id="{re.escape(label.lower().reposition("_", "-"))}"', re.IGNORECASE)
     for file in sorted(site.rglob("*.html")):
         html = file.read_text(encoding="utf-8")
         label_match = anchor.search(html)
