@@ -18,6 +18,7 @@ from book.tools.checkout import Checkout
 from book.tools.page import write_page
 from book.tools.panels import comparison, run_box, with_panels
 from book.tools.parameters import ContractError
+from book.tools.preview import Previews
 from book.tools.runner import execute
 from labelaudit import cli
 
@@ -50,6 +51,31 @@ def no_sphinx(monkeypatch):
     """Pages of text instead of Sphinx's."""
     monkeypatch.setattr("book.tools.site.jupyter_book", text_for_pages)
     monkeypatch.setattr("book.tools.page.jupyter_book", text_for_pages)
+
+
+def test_a_preview_says_which_chapters_still_run(copied, no_sphinx, monkeypatch):
+    chapters = list(load_chapters(copied.chapters_file).values())
+    shutil.rmtree(copied.site)
+    copied.site_stamp.unlink()
+    said = []
+    monkeypatch.setattr("book.tools.preview.LONG", 0)
+    previews = Previews(copied, chapters, "laptop")
+    coin = execute(copied, chapters[0], chapters[0].values("smoke"), scale="smoke")
+    previews.report(coin)
+    previews.end()
+    previews.start(said.append)
+    previews.end()
+    assert said == [
+        "a first version with 1 of 2 chapters is ready to read:"
+        f" {copied.shown(copied.site / 'index.html')}"
+    ]
+    running = (copied.site / "notebooks" / "02_plain.html").read_text("utf-8")
+    assert "still running" in running
+    assert "about 1 minute" in running
+    assert "still running" not in (copied.site / "notebooks" / "01_coin.html").read_text("utf-8")
+    # The stamp of a finished site is missing, so that the next build makes one.
+    assert not copied.site_stamp.exists()
+    assert not Previews(copied, chapters, "laptop").wanted
 
 
 @pytest.fixture
@@ -88,7 +114,8 @@ def test_a_log_shows_what_has_begun_and_how_far_it_is(copied, rebuild):
     lines = out.splitlines()
     assert lines.index("02_plain: running") < len(lines) - 1
     assert any(line.startswith("02_plain: ran in ") for line in lines)
-    assert sorted(line[-8:] for line in lines if " of " in line) == ["[1 of 2]", "[2 of 2]"]
+    counted = [re.search(r"\[(\d of 2), about a minute left\]", line) for line in lines]
+    assert sorted(found[1] for found in counted if found) == ["1 of 2", "2 of 2"]
     assert rebuild()[0] == 0
 
 

@@ -292,6 +292,69 @@ def test_search_finds_pages(open_page):
     assert "1. A bag, a prior, a release" in listed
 
 
+@pytest.mark.parametrize("query", ["Theorem 3.7", "3.7", "T3.7", "theorem  3.7"])
+def test_search_leads_from_the_papers_number_to_its_chapter(open_page, query):
+    page = open_page("search.html")
+    page.goto(f"{page.url}?q={query}")
+    page.wait_for_selector("#search-results ul.search li a")
+    results = page.locator("#search-results ul.search li")
+    assert "05_multiplicative_advantage.html#thm-multiplicative-printed" in (
+        results.nth(0).locator("a").get_attribute("href")
+    )
+    assert "the paper's Theorem 3.7" in results.nth(0).inner_text()
+    assert "book/paper.html" in results.nth(1).locator("a").get_attribute("href")
+
+
+def test_search_results_have_excerpts_on_a_disk(open_page):
+    page = open_page("search.html")
+    page.goto(f"{page.url}?q=spindle")
+    page.wait_for_selector("#search-results ul.search li p.context")
+    for excerpt in page.locator("#search-results ul.search li p.context").all_inner_texts():
+        assert "spindle" in excerpt.lower()
+
+
+def test_formulas_are_no_tab_stops(open_page):
+    page = open_page("notebooks/01_setting.html")
+    assert settled(page) > 20
+    assert page.locator("mjx-container[tabindex='0']").count() == 0
+
+
+def test_a_figure_opens_at_its_natural_size_and_goes_back(browser, site):
+    context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    page = context.new_page()
+    page.goto((site / "notebooks" / "07_scatter_plots.html").as_uri(), wait_until="load")
+    address = page.url
+    link = page.locator("#fig-scatter-main a.image-reference")
+    assert link.get_attribute("href").endswith("_images/scatter-main.svg")
+    link.click()
+    view = page.locator("dialog.figure-view")
+    assert view.is_visible()
+    picture = view.locator("img")
+    natural = picture.evaluate("image => image.decode().then(() => image.naturalWidth)")
+    assert picture.evaluate("image => image.clientWidth") >= natural > 390
+    ground = view.evaluate("element => getComputedStyle(element).backgroundColor")
+    assert max(map(int, re.findall(r"\d+", ground)[:3])) < 60, "a dark page has a dark ground"
+    assert view.get_by_text("Save as SVG").is_visible()
+    page.go_back()
+    assert not view.is_visible()
+    assert page.url == address
+    link.click()
+    page.keyboard.press("Escape")
+    page.wait_for_selector("dialog.figure-view", state="hidden")
+    context.close()
+
+
+def test_proofs_are_folded_on_screen_and_open_on_paper(open_page):
+    page = open_page("notebooks/13_sharper_bounds.html")
+    proof = page.locator("details.folded-proof").first
+    inside = proof.locator("div.proof")
+    assert not inside.is_visible()
+    proof.locator("summary").click()
+    assert inside.is_visible()
+    page.emulate_media(media="print")
+    assert page.locator("details.folded-proof div.proof").nth(1).is_visible()
+
+
 def test_text_stands_out_and_paper_is_white_without_menus(open_page):
     page = open_page("book/read.html")
     for scheme in ("light", "dark"):

@@ -174,6 +174,18 @@ def test_figures_open_by_themselves(site):
     assert all(image.find_parent("a")["href"] == image["src"] for image in figures)
 
 
+@pytest.mark.parametrize(
+    "source", sorted((ROOT / "notebooks").glob("[01]*.md")), ids=lambda p: p.stem
+)
+def test_every_chapter_gives_its_answer_first(source):
+    """Folded, so as not to spoil the prediction; chapter 12 opens with its answer in full."""
+    opening = source.read_text(encoding="utf-8").split("\n## ")[0]
+    folded = re.search(
+        r"\{admonition\} The answer, if you are in a hurry\n:class: [\w ]*dropdown\n", opening
+    )
+    assert folded or "**The answer in three sentences.**" in opening
+
+
 def test_contents_list_every_chapter():
     toc = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     listed = {entry["file"] for part in toc["parts"] for entry in part["chapters"]}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import os
 import sys
 import time
 import webbrowser
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from book.tools.chapters import Chapter, find_chapter, load_chapters
@@ -143,6 +143,7 @@ def build_book(arguments: argparse.Namespace) -> int:
         raise ContractError(f"--workers: {arguments.workers} is not a whole number of at least 1")
     checkout = find_checkout()
 
+    from book.tools.preview import Previews
     from book.tools.runner import execute_all
     from book.tools.site import build_site, chapters_in_toc, stage
 
@@ -152,12 +153,18 @@ def build_book(arguments: argparse.Namespace) -> int:
     work = [(chapter, chapter.values(arguments.scale)) for chapter in longest_first]
     workers = max(1, min(arguments.workers, len(work)))
     with waiting_lock(checkout.build / "book.lock", "building the book"):
-        counted = itertools.count(1)
+        clock = Clock(listed, arguments.scale, workers)
+        previews = Previews(checkout, listed, arguments.scale)
+        previews.start()
 
         def report(execution: Execution) -> None:
-            report_execution(execution, f" [{next(counted)} of {len(work)}]")
+            report_execution(execution, f" [{clock.after(execution)}]")
+            previews.report(execution)
 
-        executions = execute_all(checkout, work, report, workers=workers, **_options(arguments))
+        try:
+            executions = execute_all(checkout, work, report, workers=workers, **_options(arguments))
+        finally:
+            previews.end()
         stage(checkout, executions)
         print("making the pages", flush=True)
         built = build_site(checkout)
@@ -165,6 +172,32 @@ def build_book(arguments: argparse.Namespace) -> int:
     print(f"the site {state} ({time.monotonic() - started:.0f} s)")
     print(checkout.shown(checkout.site / "index.html"))
     return 0
+
+
+class Clock:
+    """How long a build will still take: the declared times, at the pace of the chapters so far."""
+
+    # What Sphinx takes, which no chapter declares.
+    PAGES = 60.0
+
+    def __init__(self, chapters: Sequence[Chapter], scale: str, workers: int) -> None:
+        """All chapters are still to come."""
+        self.declared = {chapter.id: chapter.seconds[scale] for chapter in chapters}
+        self.count, self.workers = len(chapters), workers
+        self.took, self.expected = 0.0, 0.0
+
+    def after(self, execution: Execution) -> str:
+        """Take down a finished chapter, and say how many there are and how long the rest takes."""
+        expected = self.declared.pop(execution.chapter.id)
+        if execution.reason:
+            self.took += execution.facts["seconds"]
+            self.expected += expected
+        pace = self.took / self.expected if self.expected else 1.0
+        # The rest is shared by the workers, but no chapter is divided among them.
+        rest = max([sum(self.declared.values()) / self.workers, *self.declared.values()])
+        minutes = (pace * rest + self.PAGES) / 60
+        left = f"about {minutes:.0f} min left" if minutes >= 1.5 else "about a minute left"
+        return f"{self.count - len(self.declared)} of {self.count}, {left}"
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book.tools.checkout import Checkout
+from book.tools.digits import written
 from book.tools.kernel import SPECIFICATION
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class PlainMarkdown:
     def _number(self, match: re.Match[str]) -> str:
         if match["name"] not in self.values:
             return f"`{match['name']}`"
-        return format(self.values[match["name"]], match["format"] or "")
+        return written(self.values[match["name"]], match["format"] or "")
 
 
 def macros(checkout: Checkout) -> dict[str, str]:

@@ -22,29 +22,14 @@ import yaml
 from book.tools.cache_key import folder_files
 from book.tools.chapters import Chapter, load_chapters
 from book.tools.checkout import Checkout
+from book.tools.corrections import correct_pages
 from book.tools.markdown import for_jupyter
 from book.tools.panels import with_panels
 from book.tools.parameters import ContractError
 from book.tools.runner import Execution
+from book.tools.search import add_to_search
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, file_digest, write_atomically
-
-# What is corrected on every page that Sphinx has written, as patterns and replacements.
-CORRECTIONS = {
-    # The theme loads its icons as a style sheet with fonts and once more as a script of 1.5 MB,
-    # and asks for all three fonts ahead of time, of which pages use one.
-    r"<script[^>]*/fontawesome/[^>]*></script>\s*": "",
-    r'<link[^>]*rel="preload"[^>]*/fa-(?:brands|regular)-[^>]*>\s*': "",
-    # A line would break between a formula and the bracket or full stop that touches it.
-    r'([^\s<>&;]{0,3})(<span class="math [^>]*>\\\([^<]*\\\)</span>)([^\s<&]{1,12})': (
-        r'<span class="unbroken">\1\2\3</span>'
-    ),
-    # A figure of several panels is small on a phone; a link to it alone lets a reader enlarge it.
-    r'(<figure [^>]*>\s*)(<img [^>]*src="(?!data:)([^"]+)"[^>]*>)': (
-        r'\1<a class="image-reference" href="\3">\2</a>'
-    ),
-}
-
 
 # Makes the HTML of a project: its folder, the folder for the result, whether a warning is an error.
 Builder = Callable[..., Path]
@@ -100,7 +85,7 @@ def build_site(checkout: Checkout) -> bool:
     built = jupyter_book(checkout.stage, work, strict=True)
     _make_downloads_plain(checkout, built)
     stamp.unlink(missing_ok=True)
-    _replace_folder(checkout.site, built)
+    replace_folder(checkout.site, built)
     write_atomically(stamp, inputs)
     shutil.rmtree(work, ignore_errors=True)
     return True
@@ -136,19 +121,10 @@ def jupyter_book_here(source: Path, output: Path, *, strict: bool) -> Path:
 
 
 def _completed(source: Path, html: Path) -> Path:
-    _correct_pages(html)
+    correct_pages(html)
+    add_to_search(html)
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
-
-
-def _correct_pages(html: Path) -> None:
-    for page in html.rglob("*.html"):
-        text = page.read_text(encoding="utf-8")
-        for pattern, replacement in CORRECTIONS.items():
-            text = re.sub(pattern, replacement, text)
-        page.write_text(text, encoding="utf-8")
-    for script in html.glob("_static/vendor/fontawesome/*/js"):
-        shutil.rmtree(script)
 
 
 def _put_mathjax(html: Path, config: dict[str, Any]) -> None:
@@ -201,7 +177,7 @@ def copy_files(execution: Execution, target: Path) -> None:
         shutil.copytree(source, target)
 
 
-def _replace_folder(target: Path, new: Path) -> None:
+def replace_folder(target: Path, new: Path) -> None:
     """Replace the folder `target` by `new`, with two renames, so there is never half a site."""
     old = target.with_name(f"{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)

@@ -19,6 +19,8 @@ from typing import Any
 
 from docutils import nodes
 
+from book.tools.digits import written_glue
+
 KINDS = {
     "con": "conjecture",
     "cor": "corollary",
@@ -38,12 +40,20 @@ SITE = "../../html"
 def setup(app: Any) -> dict[str, bool]:
     """Register with Sphinx; `book_site` names the built book on the page of a reader's run."""
     app.setup_extension("sphinx.ext.autodoc")
+    _write_numbers_honestly()
     app.add_config_value("book_site", "", "env")
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", escape)
     app.connect("html-page-context", plain_citations)
     app.connect("doctree-resolved", fold_proofs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _write_numbers_honestly() -> None:
+    """Let glued numbers in prose and captions never be rounded to 0 or 1."""
+    from myst_nb.ext.glue import crossref, roles
+
+    roles.format_plain_text = crossref.format_plain_text = written_glue
 
 
 def escape(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
@@ -58,13 +68,13 @@ def escape(app: Any, what: str, name: str, item: Any, options: Any, lines: list[
     for number, line in enumerate(lines):
         in_example = line.lstrip().startswith(">>>") or (in_example and bool(line.strip()))
         if not in_example:
-            lines[number] = line.reposition("|", "\\|")
+            lines[number] = line.replace("|", "\\|")
 
 
 def plain_citations(app: Any, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
     """Drop the list role from the bibliography: its entries have a role that no list may hold."""
     if "body" in context:
-        context["body"] = context["body"].reposition(
+        context["body"] = context["body"].replace(
             '<div role="list" class="citation-list">', "<div>"
         )
 
@@ -151,7 +161,7 @@ def chapter_number(site: Path, chapter: str) -> int:
 
 def find_label(site: Path, label: str) -> tuple[str, str]:
     """A label's address in the site, and the number or heading it goes by there."""
-    anchor = re.compile(rf'id="{re.escape(label.lower().reposition("_", "-"))}"', re.IGNORECASE)
+    anchor = re.compile(rf'id="{re.escape(label.lower().replace("_", "-"))}"', re.IGNORECASE)
     for file in sorted(site.rglob("*.html")):
         html = file.read_text(encoding="utf-8")
         label_match = anchor.search(html)
