@@ -160,6 +160,8 @@ def _article(soup: BeautifulSoup, name: str, names: Sequence[str], anchors: set[
     for element in article.select(LEFT_OUT):
         if not element.decomposed:
             element.decompose()
+    for proof in article.select("details.folded-proof"):
+        proof["open"] = ""
     _solutions_last(soup, article)
     article["id"] = ""
     for element in article.find_all(id=True):
