@@ -37,7 +37,7 @@ MORE_ORIGINS = {
 DRAWN = ("09", "10", "11", "14")
 OFFERED = {"10": 7, "13": 10}
 # What a chapter writes for its own use and does not offer.
-NOT_OFFERED = {"14_audit": {"fair.csv", "fuzzy.csv", "majority.py"}}
+NOT_OFFERED = {"14_audit": {"fair.csv", "fuzzy.csv", "majority.py", "priors.parquet"}}
 
 
 def number(chapter):

@@ -18,6 +18,7 @@ from labelaudit.report.page import as_html
 from labelaudit.report.plan import AuditPlan, Target
 from labelaudit.report.scenarios import bag_facts, compare_bags, knowing_more
 from labelaudit.report.steps import Report, audit, run
+from labelaudit.report.stream import stream_priors
 from labelaudit.report.utility import measure_utility
 
 __all__ = [
@@ -41,5 +42,6 @@ __all__ = [
     "measure_utility",
     "most_exposed",
     "run",
+    "stream_priors",
     "tables",
 ]

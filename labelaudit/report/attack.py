@@ -171,7 +171,7 @@ def drawn_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> In
     """Random bags; a person's rows stay `together`, but for those at the edge of a bag.
 
     >>> units = np.array([0, 1, 0, 1, 2, 2])
-    >>> units[drawn_bags(units, 2, np.random.default_rng(0), True)].ptp(axis=1).tolist()
+    >>> np.ptp(units[drawn_bags(units, 2, np.random.default_rng(0), True)], axis=1).tolist()
     [0, 0, 0]
     """
     if not together:

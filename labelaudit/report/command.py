@@ -86,7 +86,12 @@ def add_parser(subparsers: Any) -> None:
     whole_numbers("--repeats", metavar="R", help=releases)
     members = "numbers of other members known to an attacker (default: none, one, half, all)"
     whole_numbers("--known", metavar="J", help=members)
-    option("--refits", type=int, metavar="N", help="times eta is estimated (default: 3)")
+    option(
+        "--refits",
+        type=int,
+        metavar="N",
+        help="times eta is estimated (default: 3, 8 for a small table)",
+    )
     option(
         "--learners", nargs="+", metavar="NAME",
         help="models of eta, of boosting (default), logistic and network: with several, intervals"

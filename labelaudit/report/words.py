@@ -163,17 +163,17 @@ def reasons(
         )
         return [" ".join(sentences)]
     paragraphs = [" ".join(sentences)]
+    in_bags = False
     for advice in _first(chosen):
         if advice.decision:
             exposure = advice.decision.exposure
+            in_bags |= exposure.setting.mechanism.bag_size > 1
             paragraphs.append(
                 f"{exposure.title}: {explained(exposure)}. An attacker guesses"
                 f" {_percent(exposure.plug_in)} more labels right by eta,"
                 f" {_percent(exposure.realised)} on the true labels."
             )
-    if any(each.setting.mechanism.bag_size > 1 for each in decisions if each.meets):
-        paragraphs.append(FIX_BAGS)
-    return paragraphs
+    return paragraphs + [FIX_BAGS] * in_bags
 
 
 def _first(chosen: Sequence[Advice]) -> list[Advice]:
