@@ -97,7 +97,7 @@ def test_several_learners_widen_the_intervals():
 
 def test_small_tables_get_more_refits():
     frame = pd.DataFrame({"x": np.arange(400.0), "ill": [0, 1] * 200})
-    assert prepared(frame, "ill")[1].refits == 8
+    assert prepared(frame, "ill")[1].refits == 6
     assert prepared(frame, "ill", refits=2)[1].refits == 2
     assert prepared(frame.assign(p=0.5), "ill", prior="p")[1].refits == 3
 

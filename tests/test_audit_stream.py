@@ -71,7 +71,7 @@ def test_given_bags_equal_the_numbers_in_memory(folder, level):
 def test_random_bags_are_those_of_the_blocks(folder):
     path, _ = folder
     report = stream_priors(path, "eta", PLAN)
-    work = stream._Work((PLAN.mechanisms, (4,), (1.0,), False), "eta", None, 0)
+    work = stream._Work((PLAN.mechanisms, (4,), (1.0,)), "eta", None, 0)
     bags = []
     for index, part in enumerate(stream.parts_of(path, "eta", None)):
         for priors, _ in work.blocks(part, index):
@@ -132,6 +132,18 @@ def test_a_wrong_guess_is_noticed(tmp_path, monkeypatch):
         assert numbers(exposure) == pytest.approx(expected, rel=1e-12, abs=1e-12), exposure.title
 
 
+def test_what_proves_labels_says_so_and_comes_last():
+    found = {"epsilon": 1.0, "records": 10, "additive": 0.01, "label_advantage": 0.5, "worth": 0.1}
+    exposures = tuple(
+        stream.PriorsExposure(title, revealed=revealed, percentile=1.0, meets=meets, **found)
+        for title, revealed, meets in [("LLP", 0.6, True), ("RR", 0.0, True), ("X", 0.0, False)]
+    )
+    report = stream.PriorsReport("a", 10**8, 0.1, stream.Target(), 0.98, exposures, 2, 60.0, 2)
+    assert report.headline.endswith("is met by: RR; LLP, but it proves 0.6 of all labels.")
+    assert "ten billion would take about 1.7 hours here" in report.larger
+    assert "would need about 2 minutes" in report.larger
+
+
 def test_bags_of_unequal_size(tmp_path):
     eta = np.random.default_rng(2).beta(2, 5, 50)
     sizes = np.array([1, 2, 3, 4, 40])
@@ -166,6 +178,18 @@ def test_unsorted_bags_and_missing_files_are_rejected(tmp_path):
         stream_priors(tmp_path / "days.parquet", "eta", PLAN, bag="day")
     with pytest.raises(ValueError, match="no column 'p'; it has eta, day"):
         stream_priors(tmp_path / "days.parquet", "p", PLAN)
+    frame[:0].to_parquet(tmp_path / "empty.parquet")
+    with pytest.raises(ValueError, match="has no rows"):
+        stream_priors(tmp_path / "empty.parquet", "eta", PLAN)
+    frame.assign(day=[1, 1, None]).to_parquet(tmp_path / "gap.parquet")
+    with pytest.raises(ValueError, match="the bag 'day' is missing"):
+        stream_priors(tmp_path / "gap.parquet", "eta", PLAN, bag="day")
+    frame.assign(day="all").to_parquet(tmp_path / "one.parquet")
+    [exposure] = stream_priors(
+        tmp_path / "one.parquet", "eta", AuditPlan(mechanisms=["llp"]), bag="day"
+    ).exposures
+    expected = la.additive_advantage([[0.1, 0.2, 0.3]], la.LabelProportions(3)).mean()
+    assert exposure.additive == pytest.approx(expected, abs=1e-12)
     with pytest.raises(ValueError, match="no parquet file at"):
         stream_priors(tmp_path / "none.parquet", "eta", PLAN)
 

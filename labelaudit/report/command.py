@@ -90,7 +90,7 @@ def add_parser(subparsers: Any) -> None:
         "--refits",
         type=int,
         metavar="N",
-        help="times eta is estimated (default: 3, 8 for a small table)",
+        help="times eta is estimated (default: 3, 6 for a small table)",
     )
     option(
         "--learners", nargs="+", metavar="NAME",

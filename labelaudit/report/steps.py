@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 MOST_EXPOSED = 10
 # In a small table refits of eta differ, and three of them say little about how much.
-SMALL, REFITS_WHEN_SMALL = 20_000, 8
+SMALL, REFITS_WHEN_SMALL = 20_000, 6
 # About how long a step takes against others, by the first word of its line.
 COSTS = {"eta": 4, "the table": 20, "attack": 8, "utility": 12, "who": 8}
 HISTOGRAM_BINS = 20

@@ -12,7 +12,6 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +80,19 @@ class PriorsReport:
     @property
     def headline(self) -> str:
         """Which settings keep the target."""
-        met = ", ".join(each.title for each in self.exposures if each.meets) or "no setting"
-        return f"If these priors are true, the target ({self.target}) is met by: {met}."
+        met = [
+            each.title + f", but it proves {each.revealed:.2g} of all labels" * (each.revealed > 0)
+            for each in sorted(self.exposures, key=lambda each: each.revealed)
+            if each.meets
+        ]
+        listed = "; ".join(met) or "no setting"
+        return f"If these priors are true, the target ({self.target}) is met by: {listed}."
 
     @property
     def larger(self) -> str:
         """What ten billion priors would take."""
+        if self.rows < ROWS:
+            return f"These {self.rows:,} priors are too few to say what ten billion would take."
         hours = self.seconds / self.rows * 1e10 / 3600
         return (
             f"These {self.rows:,} priors took {self.seconds:.0f} s, {self.passes} passes and"
@@ -97,36 +103,24 @@ class PriorsReport:
         )
 
 
-@lru_cache(2)
-def _settings(mechanisms: Any, bag_sizes: Any, epsilons: Any, given: bool) -> tuple[Setting, ...]:
-    """The settings; bags that are `given` have any size, so that none is a parameter."""
-    made = settings_of(mechanisms, bag_sizes[:1] if given else bag_sizes, epsilons)
-    unknown = [setting.title for setting in made if not has_channel(setting.mechanism)]
-    if unknown:
-        raise ValueError(f"{unknown[0]} has no channel: its sums over releases are not known")
-    return made
-
-
 @dataclass(frozen=True)
 class _Work:
     """What a process must know about the run: names alone, since a mechanism may not travel."""
 
-    names: tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...], bool]
+    names: tuple[tuple[str, ...], tuple[int, ...], tuple[float, ...]]
     prior: str
     bag: str | None
     seed: int
 
     @property
     def settings(self) -> tuple[Setting, ...]:
-        return _settings(*self.names)
-
-    def title(self, setting: Setting) -> str:
-        """With given bags the size is left out."""
-        return (
-            setting.title.replace(f"bags of {self.names[1][0]}", "given bags")
-            if (self.bag is not None)
-            else setting.title
-        )
+        """Given bags have any size, so that it is enough to name one."""
+        mechanisms, sizes, epsilons = self.names
+        made = settings_of(mechanisms, sizes[:1] if self.bag else sizes, epsilons)
+        for setting in made:
+            if not has_channel(setting.mechanism):
+                raise ValueError(f"{setting.title} has no channel: its sums are not known")
+        return made
 
     def blocks(self, part: Part, index: int, rows: int = ROWS) -> Iterator[tuple[Floats, Any]]:
         """Checked priors, with their bags where these are given, else in random order."""
@@ -139,14 +133,14 @@ class _Work:
         groups = list(range(first, last))
         for batch in parquet.ParquetFile(path).iter_batches(rows, groups, names):
             values = np.asarray(batch.column(0).to_numpy(zero_copy_only=False), np.float64)
-            if not ((values >= 0) & (values <= 1)).all():
-                wrong = values[~((values >= 0) & (values <= 1))][0]
-                raise ValueError(
-                    f"the prior {self.prior!r} of {path} must lie in [0, 1], not {wrong}"
-                )
+            wrong = values[~((values >= 0) & (values <= 1))]
+            if wrong.size:
+                raise ValueError(f"{self.prior!r} of {path} must lie in [0, 1], not {wrong[0]}")
             if self.bag is None:
                 yield rng.permutation(values), None
                 continue
+            if batch.column(1).null_count:
+                raise ValueError(f"the bag {self.bag!r} is missing in some row of {path}")
             bags = batch.column(1).to_numpy(zero_copy_only=False)
             if kept[1] is not None:
                 values, bags = np.r_[kept[0], values], np.concatenate([kept[1], bags])
@@ -289,6 +283,8 @@ def parts_of(source: Path, prior: str, bag: str | None) -> list[Part]:
             if group + 1 == metadata.num_row_groups or (rows >= PART and bag is None):
                 parts.append((str(path), first, group + 1))
                 first, rows = group + 1, 0
+    if not sum(parquet.ParquetFile(path).metadata.num_rows for path in files):
+        raise ValueError(f"{source} has no rows")
     return parts
 
 
@@ -366,14 +362,14 @@ def stream_priors(
     """
     start, engine = time.monotonic(), engine or Engine()
     parts = parts_of(Path(source), prior, bag)
-    names = (plan.mechanisms, plan.bag_sizes, plan.epsilons)
-    work = _Work((*map(tuple, names), bag is not None), prior, bag, plan.seed)  # type: ignore[arg-type]
+    names = (tuple(plan.mechanisms), tuple(plan.bag_sizes), tuple(plan.epsilons))
+    work = _Work(names, prior, bag, plan.seed)
     settings, level = work.settings, plan.level - ROUNDING
     priors, given = next(work.blocks(parts[0], 0, GUESSED))
     windows = []
     for setting in settings:
-        eta, mechanism = next(work.bags(setting, priors, given))
-        windows.append(guess(eta, mechanism, level))
+        nothing = np.empty((0, 1)), setting.mechanism
+        windows.append(guess(*next(work.bags(setting, priors, given), nothing), level))
     sizes = [Path(path).stat().st_size for path, _, _ in parts]
     totals = _Totals(digest([parts, sizes, repr(work), level]), saved, windows)
     while not all("value" in window for window in totals.windows) or totals.passes == 0:
@@ -399,10 +395,13 @@ def stream_priors(
     for setting, sums, window in zip(settings, totals.sums, totals.windows, strict=True):
         additive, label, explained, variance, revealed, members = sums.tolist()
         epsilon = setting.mechanism.epsilon
+        title = setting.title
+        if bag is not None:
+            title = title.replace(f"bags of {plan.bag_sizes[0]}", "given bags")
         measured = {"additive": additive / members, "multiplicative": window["value"]}
         exposures.append(
             PriorsExposure(
-                *(work.title(setting), epsilon, int(members), additive / members, label / members),
+                *(title, epsilon, int(members), additive / members, label / members),
                 *(explained / variance if variance else 0.0, revealed / members, window["value"]),
                 meets=measured.get(target.kind, epsilon) <= target.value,
             )
