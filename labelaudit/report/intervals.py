@@ -1,19 +1,14 @@
 """Numbers with their errors: ratios over bags, means over rounds and refits, areas under curves.
 
-An audit attacks the same records in several rounds, in other bags and with fresh noise, and again
-for every refit of eta. There are two ways to an interval.
+`RoundAverages` follows the records over rounds, each in other bags and with fresh noise. In a round
+a number is a ratio of sums over bags. Its error from bags and noise averages out over rounds; the
+error from the records, which all rounds share, is the covariance of two rounds: to first order a
+sum over records of the products of the deviations of the record's two bags. Refits that differ by
+more than this differ by their eta, and Rubin's rule adds the excess (1 + 1/refits) times: for the
+mean over the splits that were drawn, and for training on records that were not.
 
-`RoundAverages` follows the records. In a round a number is a ratio of sums over bags, and its error
-follows from how bags differ. The error from bags and noise averages out over rounds. The error from
-the records does not, since every round has the same records: it is the covariance of two rounds. To
-first order that is a sum over records: the product of the deviations of the record's bags in the
-two rounds, which have only that record in common. Refits that differ by more than this explains
-differ by their eta. The excess is added by Rubin's rule, (1 + 1/refits) times: once for the mean
-over the splits that were drawn, once for training on records that were not drawn.
-
-`over_refits` needs no more than a value and an error from each refit: the mean squared error within
-a refit plus (1 + 1/refits) times the variance between refits (Rubin's rule). Its intervals are
-wider than necessary, since bags and noise, which averaging reduces, are part of both terms.
+`over_refits` takes a value and an error from each refit, and Rubin's rule. Its intervals are wider
+than necessary, since bags and noise, which averaging reduces, are part of both terms.
 """
 
 from __future__ import annotations

@@ -98,10 +98,20 @@ def tables(report: Report) -> dict[str, pandas.DataFrame]:
     }
 
 
+# Keys of the JSON file whose values are attributes of the report.
+ATTRIBUTES = {
+    "plan": "plan", "target": "target", "summary": "summary", "headline": "headline",
+    "reasons": "reasons", "warnings": "warnings", "at_stake": "at_stake",
+    "eta_histogram": "histogram", "utility": "utilities", "knowing_more": "knowing",
+    "drawn_again": "drawn_again", "most_exposed": "exposed", "groups": "groups", "bags": "bags",
+    "made": "made", "command": "command",
+}  # fmt: skip
+
+
 def as_json(report: Report) -> str:
     """Every number of the report. Infinite values are the text "inf", undefined ones null."""
-    table, plan, calibration = report.table, report.plan, report.estimates.calibration
-    values = {
+    table, estimates = report.table, report.estimates
+    values: dict[str, Any] = {
         "data": {
             "file": table.name,
             "label": table.label,
@@ -111,50 +121,24 @@ def as_json(report: Report) -> str:
             "positive": int(table.labels.sum()),
             "features": [column.name for column in table.columns],
             "notes": table.notes,
-        },
-        "plan": plan,
-        "target": report.target,
-        "summary": report.summary,
-        "headline": report.headline,
-        "reasons": report.reasons,
-        "warnings": report.warnings,
-        "advice": [
-            {
-                "family": advice.kind.title,
-                **_recommended(advice.decision),
-                "own_bags": _recommended(advice.own_bags) if advice.own_bags else None,
-                "text": advice.text,
-            }
-            for advice in report.advices
-        ],
-        "calibration": plain(calibration)
-        | {
-            "sentence": report.eta_sentence,
-            "refitted": report.estimates.refitted,
-            "recalibrated": report.estimates.recalibrated,
-        },
-        "at_stake": report.at_stake,
-        "eta_histogram": report.histogram,
-        "settings": [decided(decision) for decision in report.decisions],
-        "utility": report.utilities,
-        "knowing_more": report.knowing,
-        "drawn_again": report.drawn_again,
-        "most_exposed": report.exposed,
-        "groups": report.groups,
-        "bags": report.bags,
-        "given_bags": [
-            {"given": decided(decision), "random": _exposure(comparison.random)}
-            for comparison, decision in zip(report.own_bags, report.own_decisions, strict=True)
-        ],
-        "attacked_in_each_refit": {
-            "records": min(len(table), MOST_RECORDS),
-            "times": rounds_for(len(table)),
-        },
-        "made": report.made,
-        "command": report.command,
-        "versions": versions(),
-        "seconds": round(report.seconds, 1),
+        }
     }
+    values |= {key: getattr(report, name) for key, name in ATTRIBUTES.items()}
+    values["advice"] = [
+        {"family": advice.kind.title, **_recommended(advice.decision), "text": advice.text}
+        | {"own_bags": _recommended(advice.own_bags) if advice.own_bags else None}
+        for advice in report.advices
+    ]
+    eta = {"refitted": estimates.refitted, "recalibrated": estimates.recalibrated}
+    values["calibration"] = plain(estimates.calibration) | {"sentence": report.eta_sentence} | eta
+    values["settings"] = [decided(decision) for decision in report.decisions]
+    values["given_bags"] = [
+        {"given": decided(decision), "random": _exposure(comparison.random)}
+        for comparison, decision in zip(report.own_bags, report.own_decisions, strict=True)
+    ]
+    attacked = {"records": min(len(table), MOST_RECORDS), "times": rounds_for(len(table))}
+    values |= {"attacked_in_each_refit": attacked, "versions": versions()}
+    values["seconds"] = round(report.seconds, 1)
     return json.dumps(plain(values), indent=1, allow_nan=False) + "\n"
 
 
