@@ -25,7 +25,7 @@ from labelaudit.command_line import CommandError
 from labelaudit.files import digest, file_digest, write_atomically
 
 # What fits on a slide, in words; a displayed formula and the row of a table count as some words.
-FULL = 95
+FULL = 110
 FORMULA, ROW = 18, 8
 # The fewest words of prose that stand on a slide.
 SENTENCE = 8
