@@ -232,6 +232,16 @@ def test_columns_of_a_class_list_can_be_chosen(tmp_path):
         read_list(path, ["Logn ID"])
 
 
+def test_headings_that_no_platform_uses_are_taken_where_they_are_named(tmp_path):
+    path = tmp_path / "sheet.csv"
+    path.write_text("Kennung,Punkte\na1,\n")
+    text, absent = grading.fill_sheet(path, "Punkte", "Kennung", {"a1": {}}, {"a1": 3.0})
+    assert text == "Kennung,Punkte\na1,3\n" and not absent
+    assert read_list(path, ["Kennung"]) == ["a1"]
+    with pytest.raises(CommandError, match="no column 'Points'; did you mean Punkte"):
+        grading.fill_sheet(path, "Points", "Kennung", {"a1": {}}, {"a1": 3.0})
+
+
 @pytest.mark.parametrize(
     ("encoding", "named"), [("cp1252", "Windows-1252 or Latin-1"), ("utf-16", "UTF-16")]
 )

@@ -74,7 +74,7 @@ def read_list(path: Path, columns: Sequence[str] = ()) -> list[str]:
 
 def class_rows(path: Path, columns: Sequence[str] = ()) -> dict[str, dict[str, str]]:
     """The rows of a class list by student; a row maps headings to entries."""
-    sheet = read_sheet(path, "--list")
+    sheet = read_sheet(path, "--list", headed=bool(columns))
     chosen = [sheet.column(heading, "--column") for heading in columns] or _name_columns(sheet)
     rows, files = dict[str, dict[str, str]](), dict[str, str]()
     for row in sheet.rows:
@@ -104,8 +104,11 @@ def _own_file(student: str, files: dict[str, str]) -> None:
     files[file] = student
 
 
-def read_sheet(path: Path, option: str) -> Sheet:
-    """A text or a table: whatever separates its columns, with or without headings."""
+def read_sheet(path: Path, option: str, headed: bool = False) -> Sheet:
+    """A text or a table: whatever separates its columns, with or without headings.
+
+    `headed` says that the first row has headings, also where none of them is a known one.
+    """
     text, marked = _text(path, option)
     terminator = "\r\n" if "\r\n" in text else "\n"
     if path.suffix.lower() not in (".csv", ".tsv"):
@@ -120,7 +123,7 @@ def read_sheet(path: Path, option: str) -> Sheet:
     except csv.Error as error:
         where = f"{path}, line {reader.line_num}"
         raise CommandError(f"{option}: {where}: {error}; is a quotation mark unpaired?") from None
-    headed = bool(rows) and any(_simple(entry) in HEADINGS for entry in rows[0])
+    headed = bool(rows) and (headed or any(_simple(entry) in HEADINGS for entry in rows[0]))
     headings = [entry.strip() for entry in rows[0]] if headed else []
     return Sheet(path, headings, rows[headed:], delimiter, terminator, marked=marked)
 

@@ -257,7 +257,7 @@ def fill_sheet(
     A row belongs to the student whose name, or whose entry in the column `match` of the class
     list, equals the row's entry in that column. All other cells stay as they are.
     """
-    sheet = read_sheet(path, "--into")
+    sheet = read_sheet(path, "--into", headed=True)
     target, key = sheet.column(column, "--points"), sheet.column(match, "--match")
     students = {student: student for student in rows}
     students |= {row[match].strip(): student for student, row in rows.items() if row.get(match)}
