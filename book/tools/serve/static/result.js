@@ -31,7 +31,7 @@ function numbers(run) {
 /** A caption in which formulas may not be set yet. */
 function plain(caption) {
   const signs = { eps: "ε", eta: "η", abs: "" };
-  return caption.trim().replace(/\\\(|\\\)/g, "")
+  return caption.trim().replace(/\s+/g, " ").replace(/\\\(|\\\)/g, "")
     .replace(/\\(\w+)/g, (whole, name) => signs[name] ?? name);
 }
 
@@ -39,11 +39,13 @@ function pair(run, figure, book, base) {
   const original = book?.getElementById(figure.name);
   const picture = original?.querySelector("img");
   const number = original?.querySelector(".caption-number")?.textContent.trim() ?? figure.name;
-  const title = plain(original?.querySelector(".caption-text")?.textContent ?? "");
+  const caption = plain(original?.querySelector(".caption-text")?.textContent ?? "");
+  // The rest of a caption has the values of the book's own run.
+  const [title] = caption.match(/^.{0,20}.*?(?=[:(]|\.\s+\p{Lu}|\.?$)/u) ?? [""];
   const side = (label, src, alt) => element("figure", {}, element("figcaption", {}, label),
     element("a", { href: src, target: "_blank" }, element("img", { src, alt, loading: "lazy" })));
   return element("div", { className: "live-pair" },
-    element("p", {}, element("strong", {}, `${number} `), title.split(/\.\s+(?=\p{Lu})/u)[0]),
+    element("p", {}, element("strong", {}, `${number} `), title),
     picture ? side("the book's", new URL(picture.getAttribute("src"), base).pathname,
       picture.alt) : null,
     side("yours", `/runs/${run.run}/figures/${figure.file}`, figure.alt));
