@@ -77,7 +77,7 @@ class Keys:
 
     def accept(self, token: str) -> bool:
         """Whether a token opens the book; one for one use does so no more."""
-        spent = {one for one in self.once if same_secret(token, one)}
+        spent = {secret for secret in self.once if same_secret(token, secret)}
         self.once.difference_update(spent)
         return bool(spent) or same_secret(token, self.token)
 
