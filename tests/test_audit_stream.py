@@ -132,6 +132,27 @@ def test_a_wrong_guess_is_noticed(tmp_path, monkeypatch):
         assert numbers(exposure) == pytest.approx(expected, rel=1e-12, abs=1e-12), exposure.title
 
 
+@pytest.mark.parametrize("level", [0.2, 0.5, 0.7])
+def test_a_percentile_where_the_distribution_has_kinks(tmp_path, level):
+    # Two kinds of bags: the distribution of |I| under Laplace noise is not smooth.
+    eta = np.tile([0.1, 0.1, 0.1, 0.1, 0.6, 0.1, 0.6, 0.9], 8)
+    write(tmp_path / "kinds.parquet", eta)
+    plan = AuditPlan(mechanisms=["laplace"], epsilons=[1.0], level=level)
+    [exposure] = stream_priors(tmp_path / "kinds.parquet", "eta", plan, bag="day").exposures
+    expected = in_memory(eta, MECHANISMS["LLP+Lap"], level)[-1]
+    assert exposure.percentile == pytest.approx(expected, abs=1e-12)
+
+
+def test_bisection_ends_where_no_parabola_fits():
+    # The distribution function of a percentile at 0.3, with a kink there.
+    window, passes = stream._around(0.9, 1e-6, 1.0), 0
+    while "value" not in window:
+        points = np.array(window["points"])
+        excess = np.where(points < 0.3, points - 0.3, 50 * (points - 0.3))
+        window, passes = stream._interpolated(window, excess, 1.0), passes + 1
+    assert window["value"] == pytest.approx(0.3, abs=1e-11) and passes < 60
+
+
 def test_what_proves_labels_says_so_and_comes_last():
     found = {"epsilon": 1.0, "records": 10, "additive": 0.01, "label_advantage": 0.5, "worth": 0.1}
     exposures = tuple(

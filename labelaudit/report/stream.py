@@ -8,6 +8,7 @@ A percentile is guessed from some rows and found in windows around the guess.
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -217,10 +218,12 @@ def guess(eta: Floats, mechanism: Mechanism, level: float) -> Window:
     return {"base": max(bits, WHOLE["base"]), "shift": FIRST}
 
 
-def _around(value: float, width: float, epsilon: float) -> Window:
+def _around(
+    value: float, width: float, epsilon: float, low: float = 0.0, high: float = math.inf
+) -> Window:
     ends = np.array([value - width * epsilon, value, value + width * epsilon])
-    points = np.clip(ends, 0.0, epsilon * (1 - ROUNDING))
-    return {"points": points.tolist(), "width": width}
+    points = np.clip(ends, 0.0, epsilon * (1 - ROUNDING)).tolist()
+    return {"points": points, "width": width, "low": low, "high": min(high, epsilon)}
 
 
 def narrowed(
@@ -242,22 +245,29 @@ def narrowed(
 
 
 def _interpolated(window: Window, excess: Floats, epsilon: float) -> Window:
-    """For Laplace noise, whose distribution has no jumps: three points, then a parabola."""
+    """For Laplace noise, whose distribution has no jumps: a parabola through three points.
+
+    Where the points miss the percentile, what is known to hold it is divided into four.
+    """
     points, width = np.array(window["points"]), window["width"]
     if excess[-1] < 0 and points[-1] >= epsilon * (1 - ROUNDING):
         return {"value": epsilon}
     if excess[0] >= 0 and points[0] == 0:
         return {"value": 0.0}
+    low = float(max([window["low"], *points[excess < 0]]))
+    high = float(min([window["high"], *points[excess >= 0]]))
+    if high - low <= EXACT * epsilon / 100:
+        return {"value": high}
     if not excess[0] < 0 <= excess[-1]:
-        return _around(float(points[0] if excess[0] >= 0 else points[-1]), 100 * width, epsilon)
-    straight = float(np.interp(0.0, excess, points))
-    curved = straight
+        return _around((low + high) / 2, (high - low) / epsilon / 4, epsilon, low, high)
+    curved = straight = float(np.interp(0.0, excess, points))
     if (np.diff(excess) > 0).all():
-        curved = float(np.clip(lagrange(excess, points)(0.0), points[0], points[-1]))
+        curved = float(np.clip(lagrange(excess, points)(0.0), low, high))
     apart = abs(curved - straight) / epsilon
-    if apart <= EXACT or width <= EXACT:
+    if apart <= EXACT:
         return {"value": curved}
-    return _around(curved, min(max(WIDTHS[1], 3 * apart * width), width / 10), epsilon)
+    width = min(max(WIDTHS[1], 3 * apart * width), width / 10)
+    return _around(curved, width, epsilon, low, high)
 
 
 def parts_of(source: Path, prior: str, bag: str | None) -> list[Part]:
@@ -370,8 +380,9 @@ def stream_priors(
     for setting in settings:
         nothing = np.empty((0, 1)), setting.mechanism
         windows.append(guess(*next(work.bags(setting, priors, given), nothing), level))
-    sizes = [Path(path).stat().st_size for path, _, _ in parts]
-    totals = _Totals(digest([parts, sizes, repr(work), level]), saved, windows)
+    files = [Path(path).stat() for path, _, _ in parts]
+    states = [(file.st_size, file.st_mtime_ns) for file in files]
+    totals = _Totals(digest([parts, states, repr(work), level]), saved, windows)
     while not all("value" in window for window in totals.windows) or totals.passes == 0:
         begun, before = time.monotonic(), totals.done
         waiting: deque[Any] = deque()
