@@ -36,7 +36,7 @@ from labelaudit.report.own_mechanism import construct, has_channel
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
 
 # Rows that a process holds, rows of a part, and rows behind the first guess of a percentile.
-ROWS, PART, GUESSED = 1 << 20, 1 << 22, 1 << 17
+ROWS, PART, GUESSED = 1 << 18, 1 << 22, 1 << 17
 # A first window reaches 2^-10 to both sides of a guess; a last one has bins of 5e-13.
 NEAR, FIRST, LAST = 42, 27, 11
 # Laplace noise, as fractions of epsilon: the first two windows, and what is exact.
@@ -92,7 +92,7 @@ class PriorsReport:
     @property
     def larger(self) -> str:
         """What ten billion priors would take."""
-        if self.rows < ROWS:
+        if self.rows < 1_000_000:
             return f"These {self.rows:,} priors are too few to say what ten billion would take."
         hours = self.seconds / self.rows * 1e10 / 3600
         return (
@@ -188,8 +188,23 @@ def measure(
     return totals, sums, masses
 
 
+def _alone(mechanism: Mechanism) -> bool:
+    """Whether labels are released one by one, with noise: then sums have a closed form."""
+    if not isinstance(mechanism, NoisyCount) or mechanism.continuous:
+        return False
+    return mechanism.bag_size == 1 and 0 < mechanism.epsilon < math.inf
+
+
 def _sums(eta: Floats, mechanism: Mechanism) -> Floats:
     variance = eta * (1 - eta)
+    if _alone(mechanism):
+        keep = 1 / (1 + math.exp(-mechanism.epsilon))
+        gain = np.maximum(keep - np.maximum(eta, 1 - eta), 0).sum()
+        # P(release = 1) times P(release = 0); the posterior's variance is variance^2 over it.
+        spread = (1 - keep) * keep + (2 * keep - 1) ** 2 * variance
+        learned = (((2 * keep - 1) * variance) ** 2 / spread).sum()
+        label = (2 * keep - 1) * eta.size
+        return np.array([gain, label, learned, variance.sum(), 0.0, eta.size])
     explained = float((worth(eta, mechanism) * variance).sum())
     measures = (additive_advantage, label_advantage)
     gains = [float(measured(eta, mechanism).sum()) for measured in measures]
@@ -199,6 +214,8 @@ def _sums(eta: Floats, mechanism: Mechanism) -> Floats:
 
 
 def _masses(eta: Floats, mechanism: Mechanism, window: Window) -> Floats:
+    if "certain" in window:
+        return np.pad([float(((eta == 0) | (eta == 1)).sum())], (0, BINS + 1))
     if "points" not in window:
         return _size_masses(eta, mechanism, window["base"], window["shift"])
     below = eta.size * multiplicative_cdf(eta, mechanism, window["points"])
@@ -209,6 +226,8 @@ def guess(eta: Floats, mechanism: Mechanism, level: float) -> Window:
     """The first window of a percentile, from some bags; none where it needs no pass."""
     if mechanism.epsilon == 0 or level <= 0:
         return {"value": 0.0}
+    if _alone(mechanism):
+        return {"certain": True}
     value = multiplicative_quantile(eta, mechanism, level) if eta.size else 0.0
     if np.isinf(value):
         return WHOLE
@@ -230,6 +249,9 @@ def narrowed(
     window: Window, masses: Floats, members: float, level: float, epsilon: float
 ) -> Window:
     """The next window after a pass, or the value of the percentile."""
+    if "certain" in window:
+        # The log-odds of every other label move by epsilon.
+        return {"value": 0.0 if masses[0] / members >= level else epsilon}
     if "points" in window:
         return _interpolated(window, masses[:3] / members - level, epsilon)
     reached = np.cumsum(masses) / members >= level
@@ -359,7 +381,7 @@ def stream_priors(
 ) -> PriorsReport:
     """Audit the priors of a parquet file, or of all files of a folder, taking them as true.
 
-    Bags are drawn at random among neighbouring rows, a million at a time, or given by a column:
+    Bags are drawn at random among neighbouring rows, 262,144 at a time, or given by a column:
     then every file is sorted by it, and no bag lies in two files. Totals are kept in `saved`.
 
     >>> import tempfile, pandas
