@@ -136,7 +136,7 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
     >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
     >>> report = run(read_table(frame, label="ill", prior="eta"), plan)
     >>> [decision.word for decision in report.decisions]
-    ['misses', 'misses', 'misses', 'misses']
+    ['cannot tell', 'misses', 'misses', 'misses']
     """
     plan.check_table(table)
     start, progress = time.monotonic(), with_time_left(progress, table, plan)
