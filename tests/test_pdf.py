@@ -72,7 +72,7 @@ By {prf:ref}`large-numbers`, all is well; {download}`a file <02_sum.md>`.
 ```{figure} dot.svg
 :name: fig-dot
 
-One dot. {download}`The numbers <02_sum.md>`.
+One dot, whose points are in {download}`a table <02_sum.md>`. {download}`The numbers <02_sum.md>`.
 ```
 """
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="9"/></svg>'
@@ -171,6 +171,7 @@ def test_solutions_stand_at_the_end_of_their_chapter(texts):
     # An offer of a file is text on paper, and left out where it is a caption's last sentence.
     assert "a file" in whole
     assert "The numbers" not in whole
+    assert "whose points are in a table" in " ".join(whole.split())
 
 
 def test_screen_readers_get_tags_and_a_language(printed):

@@ -4,7 +4,7 @@ document.addEventListener("DOMContentLoaded", () => {
   view.className = "figure-view";
   view.setAttribute("aria-label", "Figure at its natural size");
   view.innerHTML = '<div class="figure-bar"><button type="button">Back to the page</button>' +
-    '<a download>Save as SVG</a><button type="button">Save as PNG</button></div><div class="figure-ground" tabindex="0"><img></div>';
+    '<a download>Save as SVG</a><button type="button">Save as PNG</button></div><div class="figure-ground" tabindex="0"><img alt=""></div>';
   const [back, bitmap] = view.querySelectorAll("button");
   const vector = view.querySelector("a");
   const picture = view.querySelector("img");

@@ -16,6 +16,8 @@ CORRECTIONS = {
     r'([^\s<>&;]{0,3})(<span class="math [^>]*>\\\([^<]*\\\)</span>)([^\s<&]{1,12})': (
         r'<span class="unbroken">\1\2\3</span>'
     ),
+    # Numbers from the run are bold; a list of them, or of names, is easier to read plain.
+    r'<span class="pasted-text">(?=[^<]{24})': '<span class="pasted-text plain">',
     # A figure of several panels is small on a phone; a link to it alone lets a reader enlarge it.
     r'(<figure [^>]*>\s*)(<img [^>]*src="(?!data:)([^"]+)"[^>]*>)': (
         r'\1<a class="image-reference" href="\3">\2</a>'

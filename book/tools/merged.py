@@ -201,10 +201,11 @@ def _solutions_last(soup: BeautifulSoup, article: Tag) -> None:
 
 def _drop(link: Tag) -> None:
     """Remove a link that is a sentence, such as the offer of a figure's numbers."""
-    after = link.next_sibling
-    if isinstance(after, NavigableString) and after.startswith("."):
+    before, after = link.previous_sibling, link.next_sibling
+    alone = before is None or str(before).rstrip().endswith(".")
+    if alone and isinstance(after, NavigableString) and after.startswith("."):
         after.replace_with(after[1:])
-    link.decompose()
+        link.decompose()
 
 
 def _turn_inwards(link: Tag, name: str, names: Sequence[str]) -> None:
