@@ -5,6 +5,7 @@ nor Sphinx are looked at here.
 """
 
 import re
+import shutil
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -246,6 +247,17 @@ def test_earlier_runs_are_listed_shown_and_deleted(visit, live):
     row.get_by_role("button", name="Delete").click()
     expect(row).to_have_count(0)
     assert not live.checkout.page(run).exists()
+
+
+def test_deleting_a_run_that_is_gone_says_so(visit, live):
+    run = live.run(bias="0.95")["run"]
+    page = visit()
+    page.locator(".live-runs summary").click()
+    shutil.rmtree(live.checkout.page(run))
+    row = page.locator(".live-runs tr", has_text="bias 0.95")
+    row.get_by_role("button", name="Delete").click()
+    expect(line(page)).to_contain_text("there is no run")
+    expect(row).to_have_count(0)
 
 
 def test_the_comparison_shows_both_pages_and_runs_again(visit, live):

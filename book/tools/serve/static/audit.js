@@ -63,7 +63,7 @@ function offer() {
   part("choices").replaceChildren(...columns, positive, target, limit,
     element("div", { className: "live-actions" },
       element("button", { type: "submit", className: "live-run" }, "Audit"),
-      element("button", { type: "button", onclick: forget }, "Delete this table")));
+      element("button", { type: "button", onclick: () => tell(forget) }, "Delete this table")));
   part("choices").hidden = false;
   part("form").onsubmit = async (event) => {
     event.preventDefault();
@@ -83,6 +83,14 @@ function offer() {
   };
 }
 
+async function tell(action) {
+  try {
+    await action();
+  } catch (error) {
+    progress.say(error.message, true);
+  }
+}
+
 async function forget() {
   await call("/api/upload/delete", { reference: table.reference });
   part("choices").hidden = true;
@@ -96,7 +104,7 @@ function list(audits) {
   const row = (one) => element("li", {}, said(one), " ",
     element("button", { type: "button", onclick: () => show(one.audit) }, "Show"), " ",
     element("a", { href: `/audits/${one.audit}/numbers`, download: "" }, "numbers"), " ",
-    element("button", { type: "button", onclick: () => remove(one) }, "Delete report and table"));
+    element("button", { type: "button", onclick: () => tell(() => remove(one)) }, "Delete report and table"));
   part("reports").replaceChildren(...audits.length
     ? [element("h2", {}, "Reports"), element("ul", {}, ...audits.map(row))] : []);
 }

@@ -188,7 +188,11 @@ export class ChapterForm {
   }
 
   async remove(run) {
-    await call(`/api/runs/${run.run}`, {});
+    try {
+      await call(`/api/runs/${run.run}`, {});
+    } catch (error) {
+      this.progress.say(error.message, true);
+    }
     await this.refresh();
   }
 }
