@@ -11,7 +11,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_hex
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from scipy.special import expit, logit
@@ -40,7 +40,10 @@ def shades(mechanism: Mechanism, count: int) -> list[str]:
     wanted = checks.whole_number(count, "count")
     if wanted == 1:
         return [colour.lower()]
-    ramp = LinearSegmentedColormap.from_list("shades", ["white", colour, "black"])
+    # Imported late: seaborn takes a second, and most figures need no shades.
+    from seaborn import blend_palette
+
+    ramp = blend_palette(["white", colour, "black"], as_cmap=True)
     return [to_hex(shade) for shade in ramp(np.linspace(0.225, 0.775, wanted))]
 
 
