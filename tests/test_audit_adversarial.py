@@ -47,7 +47,7 @@ def test_rare_labels_do_not_make_bags_look_safe():
 
 
 def test_only_an_additive_target_gets_its_warning():
-    frame = pd.DataFrame({"p": [0.5] * 400, "ill": [0, 1] * 200})
+    frame = pd.DataFrame({"p": [0.5] * 4000, "ill": [0, 1] * 2000})
     for target, said in (("additive=0.1", True), ("multiplicative=1", False), ("epsilon=1", False)):
         report = la.audit(frame, "ill", prior="p", target=target, **FEW)
         assert any(words.ADDITIVE_ALONE in reason for reason in report.reasons) == said

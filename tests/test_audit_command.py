@@ -321,7 +321,7 @@ def test_the_smallest_bag_is_checked_by_another_road():
     for wrong, hint in (
         ((right - 1, reached), "is the first"),
         ((right + 5, reached), "is the first"),
-        ((right, 0.03), "the size that you found"),
+        ((right, 1.1 * reached), "the size that you found"),
         (None, "Give 2 numbers"),
         ((2.5, reached), "whole number"),
     ):

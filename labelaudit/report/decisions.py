@@ -165,6 +165,19 @@ def advise(
     """Advice for each kind of mechanism; `own_bags` are the decisions on the table's own bags.
 
     A setting that proves labels is advised only where no other of its kind meets the target.
+
+    >>> import numpy as np
+    >>> from labelaudit.report import AuditPlan, expose
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> labels = np.tile([0, 1], 50)
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
+    >>> exposures = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0, 2.0]))
+    >>> target = Target("epsilon", 1.0)
+    >>> decisions = [decide(each, target) for each in exposures]
+    >>> utilities = [Utility(each.setting, None, None, None) for each in exposures]
+    >>> [advice] = advise(decisions, utilities)
+    >>> advice.decision.exposure.title
+    'RR (epsilon 1)'
     """
     costs = {utility.setting: utility for utility in utilities}
     advices = []
