@@ -15,7 +15,6 @@ from labelaudit.learning import adam  # noqa: E402
 
 N_ROWS, DIMENSION, FIELDS, BATCH = 100, 6, 3, 8
 RATE = 1e-2
-ENGINES = {"compiled": adam.Compiled, "torch": adam.InTorch}
 
 
 def _embedding(seed: int = 0) -> nn.EmbeddingBag:
@@ -57,21 +56,17 @@ def _dense(stream, count: int = 0, moments=None, weight=None) -> np.ndarray:
     return weight
 
 
-def _lazy(embedding, engine: str = "compiled") -> adam.Adam:
-    optimiser = adam.Adam(nn.Sequential(embedding, nn.Linear(DIMENSION, 1)), RATE)
-    row = optimiser.rows[0]
-    row.engine = ENGINES[engine](row.weight, row.moments, row.last)
-    return optimiser
+def _lazy(embedding) -> adam.Adam:
+    return adam.Adam(nn.Sequential(embedding, nn.Linear(DIMENSION, 1)), RATE)
 
 
 def _error(embedding, weight: np.ndarray) -> float:
     return float(np.abs(embedding.weight.detach().numpy() - weight).max())
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_open_loop_equals_dense_adam(engine):
+def test_open_loop_equals_dense_adam():
     embedding = _embedding()
-    optimiser = _lazy(embedding, engine)
+    optimiser = _lazy(embedding)
     for indices, gradient in _stream(200):
         _step(optimiser.rows[0], embedding, indices, gradient)
     optimiser.finish()
@@ -89,15 +84,14 @@ def test_sparse_adam_is_another_algorithm():
     assert _error(embedding, _dense(_stream(200))) > 1e-2
 
 
-@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     "last", [1, 2, 50, adam.EARLY - 1, adam.EARLY, adam.EARLY + 1, 5_000, 10**6]
 )
 @pytest.mark.parametrize("gap", [1, 2, 3, 17, adam.REACH - 1, adam.REACH + 1, 2_000])
-def test_a_gap_equals_its_steps_one_by_one(engine, last, gap):
+def test_a_gap_equals_its_steps_one_by_one(last, gap):
     """Moments over twenty orders of magnitude, so that epsilon matters, dominates, or neither."""
     embedding = _embedding()
-    optimiser = _lazy(embedding, engine).rows[0]
+    optimiser = _lazy(embedding).rows[0]
     rng = np.random.default_rng(last + gap)
     root = 10.0 ** rng.uniform(-12, 0, (N_ROWS, DIMENSION))
     optimiser.moments[:, 0] += torch.from_numpy(root * rng.standard_normal(root.shape)).float()
@@ -188,6 +182,14 @@ def test_a_model_without_embedding_needs_no_indices():
     optimiser.step()
     optimiser.finish()
     torch.testing.assert_close(model.weight.detach(), before - RATE, rtol=0, atol=1e-6)
+
+
+def test_elsewhere_than_on_the_processor_every_parameter_is_torchs():
+    model = nn.Sequential(_embedding(), nn.Linear(DIMENSION, 1)).to("meta")
+    optimiser = adam.Adam(model, RATE)
+    [group] = optimiser.dense.param_groups
+    assert not optimiser.rows and len(group["params"]) == len(list(model.parameters()))
+    assert all(weights.requires_grad for weights in model.parameters())
 
 
 def test_misuse_is_refused():

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from labelaudit.kernels import embedding_adam as kernels
-from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, FORGOTTEN, REACH
+from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, REACH
 
 __all__ = ["Adam", "RowAdam"]
 
@@ -33,7 +33,8 @@ class Adam:
 
     A training step is `before(indices)`, forward, backward, `step()`. After `finish()` every
     weight is where dense Adam would have it: call it before evaluating or saving the model. An
-    embedding is an `nn.EmbeddingBag` that sums; its gradients no longer pass through autograd.
+    embedding is an `nn.EmbeddingBag` that sums; its gradients no longer pass through autograd. On
+    any device but the processor all parameters are dense: there a step over all rows is quick.
 
     >>> model = nn.Sequential(nn.EmbeddingBag(1000, 4, mode="sum"), nn.Linear(4, 1))
     >>> optimiser = Adam(model, learning_rate=0.01)
@@ -46,7 +47,11 @@ class Adam:
     def __init__(self, model: nn.Module, learning_rate: float) -> None:
         if not 0.0 < learning_rate < math.inf:
             raise ValueError(f"the learning rate must be positive and finite, not {learning_rate}")
-        embeddings = [layer for layer in model.modules() if isinstance(layer, nn.EmbeddingBag)]
+        embeddings = [
+            layer
+            for layer in model.modules()
+            if isinstance(layer, nn.EmbeddingBag) and layer.weight.device.type == "cpu"
+        ]
         self.rows = [RowAdam(embedding, learning_rate) for embedding in embeddings]
         lazy = {id(embedding.weight) for embedding in embeddings}
         dense = [weights for weights in model.parameters() if id(weights) not in lazy]
@@ -97,11 +102,12 @@ class RowAdam:
         if embedding.mode != "sum" or embedding.max_norm or embedding.padding_idx is not None:
             raise ValueError(f"only a plain embedding that sums can be lazy, not {embedding}")
         self.embedding, self.rate, self.count = embedding, rate, 0
-        self.weight = embedding.weight.requires_grad_(False)
-        self.moments = self.weight.new_zeros((len(self.weight), 2, self.weight.shape[1]))
-        self.last = torch.zeros(len(self.weight), dtype=torch.int32, device=self.weight.device)
-        engine = Compiled if self.weight.device.type == "cpu" else InTorch
-        self.engine = engine(self.weight, self.moments, self.last)
+        weight = embedding.weight.requires_grad_(False)
+        self.moments = weight.new_zeros((len(weight), 2, weight.shape[1]))
+        self.last = torch.zeros(len(weight), dtype=torch.int32)
+        # The kernels work on the tensors' own storage.
+        self.arrays = [tensor.detach().numpy() for tensor in (weight, self.moments, self.last)]
+        self.slot = np.full(len(weight), -1, np.int32)
         self.group: Any = None
         self.sums: Tensor | None = None
 
@@ -109,8 +115,8 @@ class RowAdam:
         """Catch up on the rows in `indices`, and watch for the sums that are made from them."""
         if indices.ndim != 2:
             raise ValueError(f"indices must have a row for each example, not {indices.ndim} axes")
-        self.group, self.sums = self.engine.group(indices), None
-        self.engine.catch_up(self.group, self.count, self.rate)
+        self.group, self.sums = self._group(indices), None
+        self._catch_up(self.group[0])
 
         def watch(_: nn.Module, inputs: tuple[Tensor], sums: Tensor) -> None:
             handle.remove()
@@ -119,17 +125,31 @@ class RowAdam:
 
         handle = self.embedding.register_forward_hook(watch)
 
+    def _group(self, indices: Tensor) -> tuple[np.ndarray, ...]:
+        """The rows in `indices`, each once, and the examples that use them."""
+        flat = indices.contiguous().view(-1).numpy()
+        if flat.size and not 0 <= flat.min() <= flat.max() < len(self.slot):
+            wrong = flat.min() if flat.min() < 0 else flat.max()
+            raise IndexError(f"indices must lie in 0..{len(self.slot) - 1}, not {wrong}")
+        rows, starts, where, examples = np.empty((4, flat.size + 1), np.int32)
+        n_rows = kernels.group(flat, indices.shape[1], self.slot, rows, starts, where, examples)
+        return rows[:n_rows], starts[: n_rows + 1], examples
+
+    def _catch_up(self, rows: np.ndarray) -> None:
+        _threaded(kernels.catch_up, *self.arrays, rows, self.count, self.rate, tables())
+
     def step(self) -> None:
         """Move the rows of the last forward pass by the gradient that their sums have received."""
         if self.sums is None or self.sums.grad is None:
             raise RuntimeError("no gradient: a step is before(indices), forward, backward, step()")
         self.count += 1
-        self.engine.update(self.group, self.sums.grad, self.count, self.rate)
+        gradient = self.sums.grad.contiguous().numpy()
+        _threaded(kernels.update, *self.arrays, *self.group, gradient, self.count, self.rate)
         self.group = self.sums = None
 
     def finish(self) -> None:
         """Catch up on all rows."""
-        self.engine.catch_up(None, self.count, self.rate)
+        self._catch_up(np.arange(len(self.slot), dtype=np.int32))
 
     def state(self) -> dict[str, Any]:
         """Moments, each row's last step, and the number of steps."""
@@ -191,88 +211,3 @@ def _threaded(kernel: Any, *arguments: Any) -> None:
         # The first parallel kernel of a process resets the number that both may share.
         if torch.get_num_threads() != allowed:
             torch.set_num_threads(allowed)
-
-
-class Compiled:
-    """The engine for weights in main memory: numba loops on the tensors' own storage."""
-
-    def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
-        self.arrays = [tensor.detach().numpy() for tensor in (weight, moments, last)]
-        self.slot = np.full(len(last), -1, np.int32)
-
-    def group(self, indices: Tensor) -> Any:
-        """The rows in `indices`, each once, and the examples that use them."""
-        flat = indices.contiguous().view(-1).numpy()
-        if flat.size and not 0 <= flat.min() <= flat.max() < len(self.slot):
-            wrong = flat.min() if flat.min() < 0 else flat.max()
-            raise IndexError(f"indices must lie in 0..{len(self.slot) - 1}, not {wrong}")
-        rows, starts, where, examples = np.empty((4, flat.size + 1), np.int32)
-        n_rows = kernels.group(flat, indices.shape[1], self.slot, rows, starts, where, examples)
-        return rows[:n_rows], starts[: n_rows + 1], examples
-
-    def catch_up(self, rows: Any, step: int, rate: float) -> None:
-        """Bring the rows of a group, or all if None, to where they are after `step` steps."""
-        chosen = np.arange(len(self.slot), dtype=np.int32) if rows is None else rows[0]
-        _threaded(kernels.catch_up, *self.arrays, chosen, step, rate, tables())
-
-    def update(self, rows: Any, gradient: Tensor, step: int, rate: float) -> None:
-        """Make step number `step` on a group of rows, given the gradient of the examples' sums."""
-        _threaded(kernels.update, *self.arrays, *rows, gradient.contiguous().numpy(), step, rate)
-
-
-class InTorch:
-    """The engine for any device, in torch's own operations."""
-
-    def __init__(self, weight: Tensor, moments: Tensor, last: Tensor) -> None:
-        self.weight, self.moments, self.last = weight, moments, last
-        self.tables = [torch.from_numpy(table).to(weight.device) for table in tables()]
-
-    def group(self, indices: Tensor) -> Any:
-        """The rows in `indices`, each once, and which of them each entry of `indices` is."""
-        return torch.unique(indices, return_inverse=True)
-
-    @torch.no_grad()
-    def catch_up(self, rows: Any, step: int, rate: float) -> None:
-        """Bring the rows of a group, or all if None, to where they are after `step` steps."""
-        chosen = torch.arange(len(self.last), device=self.last.device) if rows is None else rows[0]
-        chosen = chosen[(self.last[chosen] > 0) & (self.last[chosen] < step)].long()
-        last = self.last[chosen].double()[:, None]
-        gap = step - last
-        first, second = self.moments[chosen].unbind(1)
-        motion = self._coasted(second.sqrt(), last, gap.clamp(max=REACH).long())
-        self.weight[chosen] -= rate * first * motion
-        fade = torch.cat([BETA1**gap, BETA2**gap], 1)[:, :, None]
-        self.moments[chosen] *= torch.where(fade > FORGOTTEN, fade, 0.0).float()
-        self.last[chosen] = step
-
-    def _coasted(self, root: Tensor, last: Tensor, reach: Tensor) -> Tensor:
-        """The sum over missed steps of w_j / (root s_j + epsilon)."""
-        pairs, power, half, correction, scale = self.tables
-        w, square, w2, square2 = pairs[reach[:, 0]].T[:, :, None]
-        rest = BETA2**last
-        motion = torch.zeros_like(root)
-        for weight, squared in ((w, square), (w2, square2)):
-            motion += weight / (root * (squared / (1 - rest * squared)).sqrt() + EPSILON)
-        early = (last[:, 0] < EARLY).nonzero()[:, 0]
-        motion[early] = 0.0
-        for j in range(int(reach[early].max()) if len(early) else 0, 0, -1):
-            missed = early[reach[early, 0] >= j]
-            at = last[missed].long() + j
-            s = half[j] * scale[at]
-            motion[missed] += (power[j] * correction[at] / (root[missed] * s + EPSILON)).float()
-        return motion
-
-    @torch.no_grad()
-    def update(self, rows: Any, gradient: Tensor, step: int, rate: float) -> None:
-        """Make step number `step` on a group of rows, given the gradient of the examples' sums."""
-        chosen, inverse = rows[0].long(), rows[1]
-        total = gradient.new_zeros(len(chosen), gradient.shape[1])
-        for field in inverse.unbind(1):
-            total.index_add_(0, field, gradient)
-        first, second = self.moments[chosen].unbind(1)
-        first = BETA1 * first + (1 - BETA1) * total
-        second = BETA2 * second + (1 - BETA2) * total**2
-        self.moments[chosen] = torch.stack([first, second], 1)
-        scale, pace = 1 / math.sqrt(1 - BETA2**step), rate / (1 - BETA1**step)
-        self.weight[chosen] -= pace * first / (second.sqrt() * scale + EPSILON)
-        self.last[chosen] = step
