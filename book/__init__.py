@@ -1,1 +1,1 @@
-"""The pages of the book, and in `tools` the programs that make it from a clone."""
+"""The book: what its chapters import, and in `tools` the programs that make it from a clone."""

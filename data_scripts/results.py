@@ -94,7 +94,7 @@ def facts(name: str, data: Dataset, estimated: dict[str, HeldOut]) -> dict[str, 
         "positive_rate": round(float(np.mean(data.test.labels)), 6),
         "negatives_kept": data.negatives_kept,
         "seed": SEED,
-        "temperature": {key: round(one.temperature, 4) for key, one in estimated.items()},
+        "temperature": {key: round(estimate.temperature, 4) for key, estimate in estimated.items()},
         "made_with": {package: version(package) for package in PACKAGES},
         "made_at": datetime.now(UTC).strftime("%Y-%m-%d"),
     }
@@ -117,10 +117,10 @@ def eta_table(name: str, data: Dataset, estimated: dict[str, HeldOut]) -> pd.Dat
     columns: dict[str, Any] = {}
     if name in WITH_LABELS:
         columns["label"] = np.asarray(data.test.labels)
-    for key, one in estimated.items():
-        columns[key] = one.eta
+    for key, estimate in estimated.items():
+        columns[key] = estimate.eta
         if name != "diabetes":
-            columns[f"{key} raw"] = one.raw
+            columns[f"{key} raw"] = estimate.raw
     return pd.DataFrame(columns)
 
 
@@ -137,12 +137,12 @@ def write_table(name: str, table: pd.DataFrame, known: dict[str, Any], folder: P
 
 def calibration_rows(name: str, data: Dataset, estimated: dict[str, HeldOut]) -> pd.DataFrame:
     """How well each estimate is calibrated on the test labels, which it has not seen."""
-    named = {key: one.eta for key, one in estimated.items()}
-    named |= {f"{key} raw": one.raw for key, one in estimated.items()}
+    named = {key: estimate.eta for key, estimate in estimated.items()}
+    named |= {f"{key} raw": estimate.raw for key, estimate in estimated.items()}
     graded = tables.grades(named, data.test.labels).rename_axis("estimate").reset_index()
     graded.insert(0, "dataset", name)
     graded["temperature"] = [
-        *(one.temperature for one in estimated.values()),
+        *(estimate.temperature for estimate in estimated.values()),
         *[1.0] * len(estimated),
     ]
     return graded
@@ -150,9 +150,9 @@ def calibration_rows(name: str, data: Dataset, estimated: dict[str, HeldOut]) ->
 
 def without_labels(data: Dataset, estimated: dict[str, HeldOut]) -> dict[str, pd.DataFrame]:
     """What chapter 11 shows of the labels of KDD12, which do not ship."""
-    eta = {key: one.eta for key, one in estimated.items()}
-    both = {f"{key}, raw": one.raw for key, one in estimated.items()}
-    both |= {f"{key}, calibrated": one for key, one in eta.items()}
+    eta = {key: estimate.eta for key, estimate in estimated.items()}
+    both = {f"{key}, raw": estimate.raw for key, estimate in estimated.items()}
+    both |= {f"{key}, calibrated": estimate for key, estimate in eta.items()}
     mechanisms = {
         "RR": RandomizedResponse(1.0),
         "LLP": LabelProportions(8),
@@ -181,7 +181,10 @@ def make(names: list[str], folder: Path) -> int:
             for key, rows in without_labels(data, estimated).items():
                 text = rows.to_csv(float_format="%.6g")
                 write_atomically(folder / f"{name}_{key}.csv", text)
-        reached = {key: round(auc(data.test.labels, one.eta), 4) for key, one in estimated.items()}
+        reached = {
+            key: round(auc(data.test.labels, estimate.eta), 4)
+            for key, estimate in estimated.items()
+        }
         print(f"{written}: {len(table):,} rows, {written.stat().st_size:,} bytes, AUC {reached}")
     rows = pd.concat(graded).sort_values("dataset", kind="stable")
     write_atomically(path, rows.to_csv(index=False, float_format="%.5g"))

@@ -10,8 +10,6 @@ all of them.
 [[0.036, 0.214, 0.75]]
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

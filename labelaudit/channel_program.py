@@ -1,7 +1,5 @@
 """The linear program behind `design.best_channel`: channels of a count under two budgets."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

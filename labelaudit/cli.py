@@ -6,8 +6,6 @@ only when one of its commands is called, so that `labelaudit --help` answers at 
 that run the book are in `book.tools`, which is part of a clone and of no wheel.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.util

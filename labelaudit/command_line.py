@@ -3,8 +3,6 @@
 Exit status: 0 done, 1 failed, 2 invalid input (nothing was run), 130 interrupted.
 """
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import os

@@ -5,8 +5,6 @@ against the attacker of the paper, who knows the priors and nothing else. `epsil
 guarantee, which needs no priors; it is often infinite.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any, Literal

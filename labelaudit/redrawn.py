@@ -4,8 +4,6 @@
 new. With new bags it does: a label that one bag leaves open is limited by every bag that holds it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

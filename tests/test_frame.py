@@ -267,3 +267,20 @@ def test_a_class_name_is_used_once():
 def test_a_class_name_used_twice_is_seen():
     sources = {"a": "class Plan:\n    pass", "b": "def f():\n    class Plan:\n        pass"}
     assert repeated_classes(sources) == {"Plan": ["a", "b"]}
+
+
+def test_a_wheel_holds_what_notebooks_import():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "notebooks").glob("*.md")]
+    names = {
+        name
+        for text in texts
+        for name in re.findall(r"^from ((?:book|labelaudit)\b\S*)", text, re.M)
+    }
+    assert {"book.chapters.verdicts", "labelaudit.teach"} <= names
+    for name in names:
+        folder = name.replace(".", "/")
+        assert any(f"{folder}/".startswith(f"{part}/") for part in included), name
+    exercises = ROOT / "book" / "chapters" / "exercises"
+    assert exercises.is_dir(), "`labelaudit.teach` imports them by name"

@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from book.chapters import verdicts as show
 from labelaudit import bounds, ledger
 from labelaudit.cli import main
-from labelaudit.ledger import Row, Search, certify, closed_forms, exact, show
+from labelaudit.ledger import Row, Search, certify, closed_forms, exact
 from labelaudit.ledger.check import CHECKS, Refuted, check, confirm
 
 QUICK = Search(quick=True)
@@ -72,11 +73,11 @@ def test_a_result_that_is_not_as_the_table_has_it_shows_its_numbers():
 def test_one_statement_loads_one_module_of_checks():
     code = (
         "import sys\n"
-        "from labelaudit.ledger.show import verdicts\n"
+        "from book.chapters.verdicts import verdicts\n"
         "assert verdicts('S4-nest').entries[0]['verdict'] == 'holds'\n"
         "names = [name.split('.') for name in sys.modules if 'labelaudit.ledger.' in name]\n"
         "loaded = {name[-1] for name in names}\n"
-        "assert loaded == {'show', 'typeset', 'check', 'exact', 'section_4'}, loaded\n"
+        "assert loaded == {'check', 'exact', 'section_4'}, loaded\n"
         "assert 'scipy' not in sys.modules and 'matplotlib' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

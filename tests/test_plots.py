@@ -15,8 +15,9 @@ from matplotlib.colors import to_rgb
 
 import labelaudit as la
 from book.chapters import figures
+from book.chapters.beliefs import beliefs, likelihood
+from book.chapters.drawn import write_numbers
 from labelaudit import plots, priors
-from labelaudit.book import write_numbers
 
 MECHANISMS = {
     "rr": la.RandomizedResponse(1.0),
@@ -129,7 +130,7 @@ def test_the_fraction_at_infinity_is_written_out(panel, fraction):
 
 
 def test_likelihood_bars_are_the_mechanisms(panel):
-    plots.likelihood(panel, MECHANISMS["geom"], 0.25)
+    likelihood(panel, MECHANISMS["geom"], 0.25)
     heights = [bar.get_height() for bar in panel.patches]
     np.testing.assert_allclose(heights, np.exp(-np.abs(1 - np.arange(5))))
 
@@ -137,7 +138,7 @@ def test_likelihood_bars_are_the_mechanisms(panel):
 def test_beliefs_show_prior_and_posteriors(panel):
     eta = np.array([0.1, 0.4, 0.7, 0.2])
     after = la.posterior([eta], MECHANISMS["llp"], [0.25])[0]
-    plots.beliefs(panel, ["a", "b", "c", "d"], eta, {MECHANISMS["llp"]: after})
+    beliefs(panel, ["a", "b", "c", "d"], eta, {MECHANISMS["llp"]: after})
     prior, posterior = (points.get_offsets()[:, 0] for points in panel.collections)
     np.testing.assert_array_equal(prior, eta)
     np.testing.assert_array_equal(posterior, after)

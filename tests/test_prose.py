@@ -39,7 +39,7 @@ def test_the_glossary_is_in_alphabetical_order():
 
 @pytest.mark.parametrize("words", OTHER_WORDS)
 def test_one_word_for_one_thing(words):
-    folders = ("notebooks/*.md", "book/*.md", "labelaudit/teach/exercises/*.py")
+    folders = ("notebooks/*.md", "book/*.md", "book/chapters/exercises/*.py")
     sources = [path for pattern in folders for path in ROOT.glob(pattern)]
     assert len(sources) > 30
     for path in sources:

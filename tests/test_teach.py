@@ -22,6 +22,8 @@ from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import contents, read_source, read_without_proofs
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
+from book.chapters.exercises import Hint, all_exercises, judge
+from book.chapters.exercises.answers import Right, all_hints
 from book.tools.class_copies import key_copy, own_parameters, records, student_copy
 from book.tools.class_list import file_name, read_list
 from book.tools.kernel import START_SECONDS
@@ -38,8 +40,6 @@ from book.tools.markdown import (
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 from labelaudit.teach import check, plain
-from labelaudit.teach.exercises import Hint, all_exercises, judge
-from labelaudit.teach.exercises.answers import Right, all_hints
 
 EXERCISES = all_exercises()
 CHECKS = {
@@ -98,7 +98,7 @@ def test_a_check_imports_the_exercises_of_its_chapter_only():
         "print(sorted(name for name in sys.modules if '.exercises.' in name))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    folder = "labelaudit.teach.exercises"
+    folder = "book.chapters.exercises"
     assert ast.literal_eval(ran.stdout) == [f"{folder}.answers", f"{folder}.attack"]
 
 

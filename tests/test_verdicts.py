@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from labelaudit.ledger.show import verdicts
+from book.chapters.verdicts import verdicts
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = json.loads((ROOT / "tests" / "ledger_verdicts.json").read_text(encoding="utf-8"))

@@ -1,1 +1,1 @@
-"""What chapters import that read the tables of `results/`, and so work in a clone only."""
+"""What only chapters import. What reads the tables of `results/` works in a clone only."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.metrics import roc_curve
 
+from book.chapters.beliefs import named_lines
 from book.chapters.real import REAL
 from labelaudit import plots
 from labelaudit.advantage import additive_advantage
@@ -143,7 +144,7 @@ def plug_in_and_realised(
         axes.annotate("!", point, (7, 0), textcoords="offset points", va="center", weight="bold")
     axes.set_title(kind_of(mechanism).name)
     axes.margins(x=0.12)
-    plots.named_lines(axes, names)
+    named_lines(axes, names)
 
 
 def roc_table(labels: ArrayLike, scores: Mapping[str, ArrayLike]) -> pd.DataFrame:

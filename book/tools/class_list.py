@@ -152,11 +152,11 @@ def _name_columns(sheet: Sheet) -> list[int]:
     """The columns that make up a student's name."""
     simple = [_simple(heading) for heading in sheet.headings]
     for wanted in ([WHOLE_NAME], [FIRST_NAME, SURNAME]):
-        found = [
+        indices = [
             next((i for i, name in enumerate(simple) if name in part), None) for part in wanted
         ]
-        if None not in found:
-            return [index for index in found if index is not None]
+        if None not in indices:
+            return [index for index in indices if index is not None]
     return [0]
 
 

@@ -179,20 +179,20 @@ def judge(
 
 def apply_manual(path: Path, grades: Sequence[Grade]) -> None:
     """Take the teacher's points from an earlier table, and write the table anew with all rows."""
-    given: dict[tuple[str, str], str] = {}
+    manual: dict[tuple[str, str], str] = {}
     if path.is_file():
         reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""))
         if reader.fieldnames != MANUAL_COLUMNS:
             raise CommandError(f"{path} must have the columns {', '.join(MANUAL_COLUMNS)}")
         for row in reader:
-            given[row["student"], row["exercise"]] = (row["points"] or "").strip()
+            manual[row["student"], row["exercise"]] = (row["points"] or "").strip()
     for grade in grades:
         for label in [label for label, points in grade.points.items() if points is None]:
-            text = given.setdefault((grade.student, label), "")
+            text = manual.setdefault((grade.student, label), "")
             if text:
                 grade.points[label] = _points(text, f"{path}: {grade.student}, {label}")
     rows = [
-        dict(zip(MANUAL_COLUMNS, (*names, points), strict=True)) for names, points in given.items()
+        dict(zip(MANUAL_COLUMNS, (*names, points), strict=True)) for names, points in manual.items()
     ]
     write_atomically(path, csv_text(MANUAL_COLUMNS, rows))
 
@@ -261,14 +261,14 @@ def fill_sheet(
     target, key = sheet.column(column, "--points"), sheet.column(match, "--match")
     students = {student: student for student in rows}
     students |= {row[match].strip(): student for student, row in rows.items() if row.get(match)}
-    found = set()
+    matched = set()
     for row in sheet.rows:
         student = students.get(row[key].strip() if key < len(row) else "")
         if student is not None:
             row += [""] * (len(sheet.headings) - len(row))
             row[target] = _short(totals[student])
-            found.add(student)
-    return _sheet_text(sheet), [student for student in rows if student not in found]
+            matched.add(student)
+    return _sheet_text(sheet), [student for student in rows if student not in matched]
 
 
 def _sheet_text(sheet: Sheet) -> str:

@@ -194,10 +194,10 @@ def bookmarks(reader: Any) -> Iterator[Bookmark]:
 def check_outline(book: Merged, outline: Sequence[Bookmark]) -> None:
     """Make sure that every heading has its bookmark, in order and at its level."""
     # Chromium drops the space where a heading breaks into two lines.
-    found = [(level, "".join(title.split())) for level, title, _ in outline]
+    bookmarks = [(level, "".join(title.split())) for level, title, _ in outline]
     wanted = [(level, "".join(title.split())) for level, title in book.headings]
-    if found != wanted:
-        pairs = itertools.zip_longest(found, wanted, fillvalue=(0, "nothing"))
+    if bookmarks != wanted:
+        pairs = itertools.zip_longest(bookmarks, wanted, fillvalue=(0, "nothing"))
         (_, bookmark), (_, heading) = next(pair for pair in pairs if pair[0] != pair[1])
         raise PdfFailed(f"the bookmark {bookmark!r} stands where the heading {heading!r} should")
 

@@ -45,7 +45,7 @@ def add_to_search(html: Path) -> None:
 
 def statements(texts: dict[str, str]) -> dict[str, list[Result]]:
     """For each number of the paper, such as "theorem 3.7" and "3.7", where the book treats it."""
-    found: dict[str, list[Result]] = {}
+    results_of: dict[str, list[Result]] = {}
     for row in re.findall(r"<tr[^>]*>(.*?)</tr>", texts[INDEX_OF_PAPER], re.DOTALL):
         cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
         if len(cells) != 3:
@@ -59,10 +59,10 @@ def statements(texts: dict[str, str]) -> dict[str, list[Result]]:
                 if page in texts
             ]
             results.append((INDEX_OF_PAPER, _title(texts[INDEX_OF_PAPER]), "", named))
-            found.setdefault(f"{kind} {number}".lower(), results)
+            results_of.setdefault(f"{kind} {number}".lower(), results)
             if "." in number:
-                found.setdefault(number.lower(), results)
-    return found
+                results_of.setdefault(number.lower(), results)
+    return results_of
 
 
 def plain_text(html: str) -> str:

@@ -107,10 +107,10 @@ def mathjax(page: BeautifulSoup) -> tuple[str, str]:
 
 def reveal_folder() -> Path:
     """The folder of reveal.js, in the package that brings it along."""
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
+    specification = importlib.util.find_spec(PACKAGE)
+    if specification is None or specification.origin is None:
         raise CommandError("slides need the package sphinx-revealjs: pip install '.[slides]'")
-    return Path(found.origin).parent / "_static" / "revealjs"
+    return Path(specification.origin).parent / "_static" / "revealjs"
 
 
 def _script(path: Path) -> str:

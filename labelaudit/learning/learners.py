@@ -4,8 +4,6 @@ A learner is a frozen dataclass with `fit(features, labels, rng)`, which returns
 `predict(features)`. `labelaudit.learning.eta.cross_fit` makes a calibrated estimate with any.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -101,7 +99,7 @@ class _Classifier:
     """A scikit-learn classifier behind an encoding of its features."""
 
     model: Any
-    encode: HashedCategories | None
+    encode: "HashedCategories | None"
     threads: int
 
     def predict(self, features: ArrayLike) -> Floats:

@@ -112,9 +112,9 @@ def certified(id: str, claim: str, wrong: tuple[str, str], **numbers: Any) -> No
     def verified(search: Search, change: tuple[str, str] = ("", "")) -> Result:
         from labelaudit.ledger import certify, verify
 
-        [found] = [item for item in certify.claims() if item["name"] == claim]
-        positive = [text.replace(*change) if change[0] else text for text in found["positive"]]
-        halves = {**found, "positive": positive, "trees": ["/.."]}
+        [wanted] = [item for item in certify.claims() if item["name"] == claim]
+        positive = [text.replace(*change) if change[0] else text for text in wanted["positive"]]
+        halves = {**wanted, "positive": positive, "trees": ["/.."]}
         return set(verify.verify(halves)) == {"verified"}, numbers
 
 

@@ -3,8 +3,6 @@
 `Mechanism` is the base class of all; `CountChannel` is any finite channel, as a matrix.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -69,7 +67,7 @@ class Mechanism:
         """Unbiased estimates of the bags' proportions of positive labels."""
         raise self._no_debias("it does not say how")
 
-    def channel(self) -> CountChannel:
+    def channel(self) -> "CountChannel":
         """The distribution of the release given each count, where a matrix can hold it."""
         raise TypeError(
             f"the exact distribution of {self!r} is not known: give its channel as a CountChannel"
@@ -142,7 +140,7 @@ class CountChannel(Mechanism):
         last = np.array([np.flatnonzero(row)[-1] for row in self.matrix])
         return np.minimum(columns, last[counts])
 
-    def channel(self) -> CountChannel:
+    def channel(self) -> "CountChannel":
         """Itself."""
         return self
 

@@ -129,9 +129,9 @@ def known_cookie(request: HTTPServerRequest, keys: Keys) -> None:
         raise Rejected(401, reason)
 
 
-def same_secret(given: str, secret: str) -> bool:
+def same_secret(offered: str, secret: str) -> bool:
     """Whether two secrets are equal, in a time that does not tell how far they agree."""
-    return hmac.compare_digest(given.encode(), secret.encode())
+    return hmac.compare_digest(offered.encode(), secret.encode())
 
 
 Rule = Callable[[HTTPServerRequest, Keys], None]

@@ -19,8 +19,6 @@ A grid file is YAML. It must name mechanisms; every other entry has the default 
       kdd12: {training: {epochs: 2}}
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
@@ -129,7 +127,7 @@ class Grid:
             for loss in named[:1] if description["kind"] == CLEAN else named:
                 yield description, loss
 
-    def for_data(self, name: str) -> Grid:
+    def for_data(self, name: str) -> "Grid":
         """The grid as it is for one data set."""
         where = f"datasets: {name}"
         own = dict(_mapping(self.datasets.get(name, {}), where))

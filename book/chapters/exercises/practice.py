@@ -1,7 +1,5 @@
 """Chapters 9 to 12 and 14: learning, real data, and the audit of a table."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from typing import Any
@@ -9,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from book.chapters.exercises.answers import Right, Rights, exercise, flip
 from labelaudit import CountChannel, additive_advantage
 from labelaudit.checks import Floats
 from labelaudit.priors import Empirical
-from labelaudit.teach.exercises.answers import Right, Rights, exercise, flip
 
 
 @exercise("ex-learning-compute")

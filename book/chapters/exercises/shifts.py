@@ -1,7 +1,5 @@
 """Chapters 5, 7, 8 and 16: the multiplicative advantage, and what a target allows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
@@ -9,7 +7,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import expit, logit
 
-from labelaudit.teach.exercises.answers import Right, Rights, equal_labels, exercise, first
+from book.chapters.exercises.answers import Right, Rights, equal_labels, exercise, first
 
 
 @exercise("ex-multiplicative-compute")

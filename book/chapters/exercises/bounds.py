@@ -1,7 +1,5 @@
 """Chapters 3, 4, 6 and 13: bounds on the advantage and the steps of their proofs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from book.chapters.exercises.answers import Right, Rights, exercise, first, flip
 from labelaudit import bounds
-from labelaudit.teach.exercises.answers import Right, Rights, exercise, first, flip
 
 
 def equal_priors(p: float, k: int) -> float:

@@ -15,9 +15,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, get_args
 
+from book.chapters.verdicts.typeset import LETTERS, typeset
 from labelaudit import ledger
 from labelaudit.ledger import Entry, Grade, Row, Verdict
-from labelaudit.ledger.typeset import LETTERS, typeset
 
 PARTS = {
     "section_2": "Section 2: the setting",
@@ -86,7 +86,7 @@ def as_html(entries: Sequence[Entry], chapters: Collection[str] = ()) -> str:
         {name: counted[name] for name in names if counted[name]}
         for counted, names in ((verdicts, get_args(Verdict)), (grades, get_args(Grade)))
     ]
-    script = files("labelaudit.ledger").joinpath("filter.js").read_text(encoding="utf-8")
+    script = files(__name__).joinpath("filter.js").read_text(encoding="utf-8")
     letters = json.dumps({name.lower(): sign.lower() for name, sign in LETTERS.items()})
     return _macro("ledger", parts, *counts, script.replace("LETTERS", letters), chapters=chapters)
 
@@ -123,7 +123,7 @@ def _macro(name: str, *values: Any, chapters: Collection[str] = ()) -> str:
         return f'<a href="{page}.html#{cited[2]}">{words}</a>' if page else words
 
     environment = Environment(
-        loader=PackageLoader("labelaudit.ledger", ""),
+        loader=PackageLoader(__name__, ""),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,7 +1,5 @@
 """Reading and comparing answers, with a hint where something is wrong."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

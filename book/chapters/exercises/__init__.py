@@ -7,12 +7,10 @@ solution. What a wrong answer is told stands in `hints.yml`.
 A label such as `ex-setting-two` names its chapter, so `find_exercise` imports only that chapter's.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 
+from book.chapters.exercises.answers import EXERCISES, Exercise, Hint, judge
 from labelaudit.command_line import did_you_mean
-from labelaudit.teach.exercises.answers import EXERCISES, Exercise, Hint, judge
 
 __all__ = ["Hint", "all_exercises", "find_exercise", "judge"]
 

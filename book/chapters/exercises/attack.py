@@ -1,15 +1,13 @@
 """Chapters 1, 2 and 15: posteriors, the additive advantage, and bags drawn again."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import numpy as np
 from scipy import stats
 
+from book.chapters.exercises.answers import Right, Rights, exercise, flip
 from labelaudit.checks import Floats
-from labelaudit.teach.exercises.answers import Right, Rights, exercise, flip
 
 
 @exercise("ex-setting-two")
