@@ -280,14 +280,12 @@ def cosine_parabolas(search: Search, upper: float = 4 * pi, lower: float = 2.0) 
 
 
 @check("T3.4-range", {"last": 1})
-def range_of_the_sum(search: Search, last: int = 0) -> Result:
-    slack = Smallest()
+def range_of_the_sum(search: Search, last: int = 0) -> Cases:
     for k in range(1, search.pick(7, 13)):
         steps = exact.differences(exact.binomial(k, HALF))[: k + 1 + last]
         bound = Fraction(1, 4) * sum(map(abs, steps))
-        slack.see([bound - exact.independent_advantage(HALF, k + 1)], [f"k = {k}, eta = 1/2"])
-    pair = exact.independent_advantage(HALF, 2)
-    return slack.value >= 0, {"pair": pair, "k": k}
+        yield [bound - exact.independent_advantage(HALF, k + 1)], [f"k = {k}, eta = 1/2"]
+    return {"pair": exact.independent_advantage(HALF, 2), "k": k}
 
 
 def printed_roots(k: Any, mu: Any, power: float) -> tuple[Any, Any]:

@@ -19,8 +19,12 @@ from typing import Any, TypeVar
 Choice = TypeVar("Choice")
 Result = tuple[bool, dict[str, Any]]
 """Whether the statement is true as printed, and the numbers that its evidence quotes."""
-Cases = Generator[bool, None, Any]
-"""Whether the statement is true in each case, one after the other; then such numbers, if any."""
+Cases = Generator[Any, None, Any]
+"""The cases of a statement, one after the other; then such numbers, if any.
+
+A case is a truth value, or a ratio that may not exceed 1, or slacks with a name for each, of which
+none may be below 0.
+"""
 Function = Callable[..., Result]
 
 
@@ -79,25 +83,37 @@ def check(id: str, *mutants: Mapping[str, Any]) -> Callable[[Callable], Callable
 
 
 def in_every_case(cases: Callable[..., Cases]) -> Function:
-    """The check that all cases are true; `tried` counts them. A false case shows its numbers.
+    """The check that all cases hold; `tried` counts them, `worst` is the largest ratio.
+
+    The first truth value that is false ends the check, and shows the numbers of its case.
 
     >>> def squares(search: Search, last: int = 2):
     ...     for n in range(last):
     ...         yield n * n == n
-    >>> in_every_case(squares)(Search()), in_every_case(squares)(Search(), last=4)
-    ((True, {'tried': 2}), (False, {'last': 4, 'n': 2}))
+    >>> truth, numbers = in_every_case(squares)(Search())
+    >>> (truth, numbers["tried"]), in_every_case(squares)(Search(), last=4)
+    ((True, 2), (False, {'last': 4, 'n': 2}))
     """
 
     @wraps(cases)
     def function(search: Search, **arguments: Any) -> Result:
-        running, tried = cases(search, **arguments), 0
+        running, numbers = cases(search, **arguments), dict[str, Any](tried=0)
+        slack, ratios = Smallest(), [0]
         try:
-            while next(running):
-                tried += 1
+            while True:
+                match next(running):
+                    case (values, names):
+                        slack.see(values, names)
+                    case float() | Fraction() as ratio:
+                        ratios.append(ratio)
+                    case truth if not truth:
+                        kinds = int | float | str | Fraction
+                        variables = getgeneratorlocals(running).items()
+                        return False, {n: v for n, v in variables if isinstance(v, kinds)}
+                numbers["tried"] += 1
         except StopIteration as end:
-            return True, {"tried": tried, **(end.value or {})}
-        variables = getgeneratorlocals(running).items()
-        return False, {n: v for n, v in variables if isinstance(v, int | float | str | Fraction)}
+            numbers |= {"worst": max(ratios), "slack": slack} | (end.value or {})
+        return slack.value >= 0 and max(ratios) <= 1, numbers
 
     return function
 
