@@ -98,7 +98,7 @@ def in_every_case(cases: Callable[..., Cases]) -> Function:
     @wraps(cases)
     def function(search: Search, **arguments: Any) -> Result:
         running, numbers = cases(search, **arguments), dict[str, Any](tried=0)
-        slack, ratios = Smallest(), [0]
+        slack, ratios = Smallest(), list[Any]([0])
         try:
             while True:
                 match next(running):
