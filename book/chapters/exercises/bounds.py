@@ -45,6 +45,15 @@ def hidden_by_others(*, own_prior: float, bag_size: int) -> Rights:
     return [Right(gain(own_prior, stats.binom.pmf(counts, bag_size - 1, q))) for q in (0.5, 0.01)]
 
 
+@exercise("ex-aggregation-spread")
+def spread_or_concentrated(*, own_prior: float) -> Rights:
+    """EAdv in bags of eight: everyone has one prior, or a fraction of coins has the same mean."""
+    coins = np.arange(8)  # the others that are coins; a coin among m of them gains this much
+    gains = np.array([math.comb(m, m // 2) / 2 ** (m + 1) for m in coins])
+    on_a_coin = float(stats.binom.pmf(coins, 7, 2 * own_prior) @ gains)
+    return [Right(equal_priors(own_prior, 8)), Right(2 * own_prior * on_a_coin, on_a_coin)]
+
+
 @exercise("ex-response-compute")
 def when_it_starts(*, epsilon: float, own_prior: float) -> Rights:
     """The least epsilon for a prior, the advantage at twice it, and the least prior."""
@@ -63,6 +72,12 @@ def half_of_the_advantage(*, own_prior: float) -> Rights:
         Right(math.log(2 / own_prior - 1), math.log(1 / own_prior - 1)),
         Right(1 - own_prior),
     ]
+
+
+@exercise("ex-response-uniform")
+def uniform_priors(*, own_prior: float) -> Rights:
+    """EAdv for uniform priors and a given flip probability, and the fraction who contribute."""
+    return [Right((0.5 - own_prior) ** 2, 0.5 - own_prior), Right(1 - 2 * own_prior)]
 
 
 @exercise("ex-workshop-first")
@@ -87,6 +102,14 @@ def variation(*, own_prior: float) -> Rights:
     masses = stats.binom.pmf(np.arange(6), 5, own_prior)
     truth = 2 * masses.max()
     return Right(truth, truth - masses[0] - masses[-1], masses.max())
+
+
+@exercise("ex-workshop-squares")
+def squared_steps(*, own_prior: float) -> Rights:
+    """The sum of squared steps for five equal priors, by the transform, and a bound on the sum."""
+    lack = 1 - np.cos(2 * math.pi * np.arange(7) / 7)
+    squares = float(2 / 7 * lack @ (1 - 2 * own_prior * (1 - own_prior) * lack) ** 5)
+    return [Right(squares, squares / 2), Right(math.sqrt(7 * squares), math.sqrt(6 * squares))]
 
 
 @exercise("ex-sharper-compute")
@@ -123,3 +146,23 @@ def bag_of_ten(*, own_prior: float) -> Rights:
         Right(equal_priors(own_prior, 10), stats.binom.sf(5, 10, own_prior)),
         Right(float(bound)),
     ]
+
+
+@exercise("ex-sharper-average")
+def averaged_prior(*, own_prior: float) -> Rights:
+    """The advantage on one of four, averaged over a uniform prior, and its upper bound."""
+    worth = 0.0
+    for s, others in enumerate(np.pad(stats.binom.pmf(np.arange(4), 3, own_prior), 1)[:-1]):
+        after = float(stats.binom.pmf(s, 3, own_prior))
+        worth += (others - after) ** 2 / (others + after) / 2
+    twice = 6 * own_prior * (1 - own_prior)
+    return [Right(worth / 4, worth), Right(-math.expm1(-twice) / twice / 4)]
+
+
+@exercise("ex-sharper-noise")
+def bag_with_noise(*, own_prior: float) -> Rights:
+    """The bound on the advantage of LLP+Geom at epsilon 1 in bags of four, with and without."""
+    mu, q, angles = own_prior * (1 - own_prior), math.exp(-1), 2 * math.pi * np.arange(999) / 999
+    counts = np.exp(-3 * mu * (1 - np.cos(angles)))
+    noise = (1 - q) ** 2 / (1 - 2 * q * np.cos(angles) + q**2)
+    return [Right(float(2 * mu * (counts * part).mean())) for part in (noise, 1.0)]

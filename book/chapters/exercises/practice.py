@@ -36,6 +36,21 @@ def targets(*, own_prior: float) -> Rights:
     ]
 
 
+@exercise("ex-learning-score")
+def scores(*, own_prior: float) -> Rights:
+    """The score in the log-odds after RR at epsilon 1 released a 1 and a 0, and its variance."""
+    ones = own_prior + (1 - 2 * own_prior) * flip(1.0)
+    spread = own_prior * (1 - own_prior) * (1 - 2 * flip(1.0))
+    after = [spread / ones, -spread / (1 - ones)]
+    slopes = [score / own_prior / (1 - own_prior) for score in after]
+    worth = spread**2 / (ones * (1 - ones))
+    return [
+        Right(after[0], slopes[0], after[0] + own_prior),
+        Right(after[1], slopes[1], after[1] + own_prior),
+        Right(worth, worth / own_prior / (1 - own_prior)),
+    ]
+
+
 @exercise("ex-higgs-sure")
 def calibrated_and_sure(*, eta: Any, own_epsilon: float) -> Rights:
     """Mean advantage of randomized response from an estimate, and from one with odds cubed."""
@@ -56,6 +71,13 @@ def features_or_mean(*, own_epsilon: float, own_prior: float) -> Rights:
     return [Right(own_prior * undecided, undecided), Right(mean)]
 
 
+@exercise("ex-higgs-promised")
+def promised_and_realised(*, own_epsilon: float, own_prior: float) -> Rights:
+    """The advantage of RR that a score of 0.4 promises, and the one where the truth is another."""
+    realised = own_prior - flip(own_epsilon)
+    return [Right(0.4 - flip(own_epsilon)), Right(realised, 0.0 if realised < 0 else None)]
+
+
 @exercise("ex-kdd-compute")
 def tail_pays(*, eta: Any, own_epsilon: float) -> Rights:
     """The fraction of the advantage that the largest tenth of contributions makes."""
@@ -71,6 +93,14 @@ def after_a_bit(*, own_epsilon: float) -> Rights:
     wrong = flip(own_epsilon)
     odds = math.exp(own_epsilon) / 24, math.exp(-own_epsilon) / 24
     return [Right(odds[0] / (1 + odds[0]), 1 - wrong), Right(odds[1] / (1 + odds[1]), wrong)]
+
+
+@exercise("ex-kdd-thinned")
+def before_and_after_thinning(*, own_epsilon: float) -> Rights:
+    """The advantage of RR on a score of 0.3 where a tenth of the negatives was kept; corrected."""
+    eta, wrong = 3 / 73, flip(own_epsilon)
+    gains = [max(prior - wrong, 0.0) for prior in (eta, 0.03)]
+    return [Right(0.3 - wrong), Right(gains[0], gains[1] if gains[0] else None)]
 
 
 @exercise("ex-utility-nine")
@@ -119,6 +149,15 @@ def careless_clerk(*, eta: Floats, seed: int, own_probability: float) -> Rights:
         Right(math.log((1 - own_probability) / other + 1), math.log((1 - own_probability) / other)),
         Right(mean_advantage(eta, seed, channel), bare or None),
     ]
+
+
+@exercise("ex-audit-three")
+def three_answers(*, own_probability: float) -> Rights:
+    """Epsilon of three answers that lie now and then, and the advantage on a fair coin."""
+    single = math.log(1 / own_probability - 1)
+    majority = float(stats.binom.cdf(1, 3, own_probability)) - 0.5
+    one_right = 0.5 - own_probability**3
+    return [Right(3 * single, single), Right(majority, 0.5 - own_probability, one_right)]
 
 
 def mean_advantage(eta: Floats, seed: int, channel: CountChannel) -> float:
