@@ -3,7 +3,7 @@
 Explorer.design = (function () {
   "use strict";
 
-  const NAMES = ["probably not", "perhaps", "probably"];
+  const NAMES = ["probably not", "perhaps", "probably"], CERTAIN = ["no", "perhaps", "yes"];
   const percent = (fraction) => `${(100 * fraction).toFixed(1)}%`;
 
   /** At most three posteriors, and their probabilities, of the most informative release.
@@ -70,7 +70,7 @@ Explorer.design = (function () {
     const line = document.createElement("tr"), head = line.appendChild(document.createElement("th"));
     const used = weights[z] > 1e-12;
     head.scope = "row";
-    head.textContent = `“${name}”`;
+    head.textContent = `“${posteriors[z] % 1 ? name : CERTAIN[z]}”`;
     line.classList.toggle("explorer-unused", !used);
     for (const value of [weights[z], used ? posteriors[z] : NaN, ifZero[z], ifOne[z]]) {
       line.insertCell().textContent = Number.isNaN(value) ? "not used" : percent(value);
