@@ -195,28 +195,58 @@ def additive_advantage(eta: ArrayLike, mechanism: ClassMechanism) -> Floats:
     [[0.1875, 0.1875]]
     """
     priors = _priors(eta, mechanism)
-    if isinstance(mechanism, ClassRandomizedResponse):
-        right = sum((priors * column).max(axis=-1) for column in mechanism.channel().T)
-        gains = right - priors.max(axis=-1)
-    else:
-        gains = _gains_from_counts(priors)
+    gains = _over_releases(priors, mechanism, False) - priors.max(axis=-1)
     # An advantage cannot leave this range; what is outside is rounding.
     return np.clip(gains, 0, 1 - priors.max(axis=-1)).reshape(np.shape(eta)[:-1])
 
 
-def _gains_from_counts(priors: Floats) -> Floats:
+def worth(eta: ArrayLike, mechanism: ClassMechanism) -> Floats:
+    """The fraction of each label's variance that the release explains: `eta` without its last axis.
+
+    The variances of the classes' indicators are added up, before and after the release. With two
+    classes it is `labelaudit.worth`. A label whose class is certain has no variance and worth 0.
+
+    >>> worth([[1 / 3] * 3], ClassRandomizedResponse(3, 1.0)).round(4).tolist()
+    [0.1326]
+    >>> worth([[[0.25, 0.25, 0.5]] * 4], ClassProportions(3, 4)).round(12).tolist()
+    [[0.25, 0.25, 0.25, 0.25]]
+    """
+    priors = _priors(eta, mechanism)
+    before = (priors**2).sum(axis=-1)
+    variance = (priors * (1 - priors)).sum(axis=-1)
+    explained = _ratio(_over_releases(priors, mechanism, True) - before, variance)
+    return np.clip(explained, 0, 1).reshape(np.shape(eta)[:-1])
+
+
+def _over_releases(priors: Floats, mechanism: ClassMechanism, squared: bool) -> Floats:
+    """For each member the mean over releases of the posterior's maximum, or its squared norm."""
     n_bags, k, classes = priors.shape
+    if isinstance(mechanism, ClassRandomizedResponse):
+        joints = [priors * column for column in mechanism.channel().T]
+        if not squared:
+            return np.sum([joint.max(axis=-1) for joint in joints], axis=0)
+        return np.sum([_ratio((j**2).sum(axis=-1), j.sum(axis=-1)) for j in joints], axis=0)
     if k == 1:
-        return 1 - priors.max(axis=-1)
+        return np.ones((n_bags, 1))
     splits = Splits(n_bags, k, classes)
-    gains = np.empty((n_bags, k))
+    means = np.empty((n_bags, k))
     for part in splits.chunks():
         for i, others in splits.leave_one_out(priors[part]):
-            best = np.zeros((splits.sizes[k], others.shape[1]))
+            table, total = np.zeros((2, splits.sizes[k], others.shape[1]))
             for a, after in enumerate(splits.after):
-                best[after] = np.maximum(best[after], priors[part, i, a] * others)
-            gains[part, i] = best.sum(axis=0) - priors[part, i].max(axis=1)
-    return gains
+                joint = priors[part, i, a] * others
+                if squared:
+                    table[after] += joint**2
+                    total[after] += joint
+                else:
+                    table[after] = np.maximum(table[after], joint)
+            means[part, i] = (_ratio(table, total) if squared else table).sum(axis=0)
+    return means
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """0 where nothing is divided by nothing: a release without probability, a certain class."""
+    return above / np.where(below > 0, below, 1.0)
 
 
 def _joint_with_counts(priors: Floats, counts: NDArray[np.int64]) -> Floats:

@@ -108,6 +108,7 @@ def test_the_audit_of_three_classes(report):
     verdicts = report.verdicts["verdict"]
     assert verdicts["RR (epsilon 0.1)"] == "meets" and verdicts["RR (epsilon 4)"] == "misses"
     assert report.headline.startswith("Publish RR (epsilon 0.1)")
+    assert "a released label is worth" in report.advices[0].text
     assert "another class with probability 0.64" in " ".join(report.reasons)
     assert "red" not in repr(report)
     assert 0.2 < report.at_stake < 0.6
@@ -115,9 +116,14 @@ def test_the_audit_of_three_classes(report):
 
 def test_its_page_and_numbers(report, tmp_path):
     page = report.save(tmp_path / "party.html")
-    assert report.headline in page.read_text()
+    html = page.read_text()
+    assert report.headline in html and "no search between them" in html
     numbers = json.loads(page.with_suffix(".json").read_text())
     assert len(numbers["settings"]) == 4 and numbers["classes"] == ["blue", "green", "red"]
+    worths = [each["worth"] for each in numbers["utilities"]]
+    # A proportion of k labels explains 1 / k of their variance, and more where priors differ.
+    assert worths[2:] == pytest.approx([1 / 2, 1 / 4], rel=0.25)
+    assert worths[0] < 0.01 < worths[1] and f"{worths[2]:.3g}" in html
 
 
 def test_the_command_takes_three_classes(tmp_path, capsys):

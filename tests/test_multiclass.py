@@ -346,3 +346,23 @@ def test_too_much_is_refused_before_it_starts(monkeypatch):
 def test_bad_input_is_refused_with_the_value(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize(("classes", "size"), [(2, 1), (2, 5), (3, 1), (3, 3), (4, 2)])
+def test_worth_is_the_variance_that_enumeration_explains(classes, size):
+    eta = random_priors(np.random.default_rng(classes), 4, size, classes)
+    cases = [(ClassProportions(classes, size), counts_channel(classes))]
+    if size == 1:
+        response = ClassRandomizedResponse(classes, math.log(3))
+        cases.append((response, response_channel(classes, 3)))
+    # Where a class is nearly certain the ratio loses digits; the variance explained does not.
+    variance = (eta * (1 - eta)).sum(axis=-1)
+    for mechanism, channel in cases:
+        explained = multiclass.worth(eta, mechanism) * variance
+        if (classes, size) == (2, 5):
+            binary = labelaudit.worth(eta[..., 1], LabelProportions(5)) * variance
+            assert explained == pytest.approx(binary, abs=1e-14)
+        for bag, value in zip(eta, explained, strict=True):
+            tables = [np.array(table) for table in brute_force(bag, channel).values()]
+            after = sum((t**2).sum(axis=1) / max(t[0].sum(), 1e-300) for t in tables)
+            assert value == pytest.approx(after - (bag**2).sum(axis=1), abs=1e-14)

@@ -8,8 +8,6 @@
 ['RR (epsilon 1)']
 """
 
-from __future__ import annotations
-
 from labelaudit.report.attack import SURE, expose, most_exposed
 from labelaudit.report.decisions import Advice, Decision, advise, decide
 from labelaudit.report.eta import EtaEstimates, estimate_eta

@@ -1,8 +1,7 @@
 """The attack on every setting: what eta promises, what the true labels show, and for whom."""
 
-from __future__ import annotations
-
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -103,88 +102,6 @@ class Exposure:
         return bool(abs(self.difference.value) > 4 * self.difference.standard_error)
 
 
-def expose(
-    labels: Labels,
-    estimates: EtaEstimates,
-    plan: AuditPlan,
-    progress: Progress = lambda line: None,
-    persons: Ints | None = None,
-    settings: Sequence[Setting] = (),
-    attacker: Callable[..., AttackRound] | None = None,
-) -> tuple[Exposure, ...]:
-    """Attack every setting in every refit: new bags, a fresh release, the refit's own eta.
-
-    The settings are those of the plan if none are given. With `persons`, the person of each row
-    numbered from 0, errors and epsilon are by person. The `attacker` is `attack` by default.
-
-    >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates
-    >>> labels = np.tile([0, 1], 50)
-    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
-    >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
-    >>> exposure.title, round(exposure.plug_in.value, 4), exposure.contradicted
-    ('RR (epsilon 1)', 0.2311, False)
-    """
-    rng = np.random.default_rng([plan.seed, 2])
-    asked = settings or plan.settings
-    sizes = sorted({setting.mechanism.bag_size for setting in asked})
-    sample = rng.permutation(labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
-    # A mechanism of the user's own must get the same type of labels everywhere, one that holds -1.
-    truth = labels[sample].astype(np.int64)
-    units, rows = np.arange(sample.size), 1
-    if persons is not None:
-        units, rows = (
-            np.unique(persons[sample], return_inverse=True)[1],
-            int(np.bincount(persons).max()),
-        )
-    etas = [eta[sample] for eta in estimates.etas]
-    exposures: dict[Setting, Exposure] = {}
-    for bag_size in sizes:
-        of_size = [each for each in asked if each.mechanism.bag_size == bag_size]
-        plural = "s" * (len(of_size) > 1)
-        progress(f"attack: {len(of_size)} setting{plural} with bags of {bag_size}")
-        # Settings are compared in the same bags.
-        refits = [
-            [
-                drawn_bags(units, bag_size, rng, persons is not None)
-                for _ in range(rounds_for(labels.size))
-            ]
-            for _ in etas
-        ]
-        lengths = np.full(sample.size // bag_size, bag_size)
-        for setting in of_size:
-            number = int(units.max()) + 1
-            builder = ExposureBuilder(setting, plan.level, number, persons is not None)
-            for eta, rounds in zip(etas, refits, strict=True):
-                for bags in rounds:
-                    with setting.naming_errors():
-                        attacked = (attacker or attack)(
-                            eta[bags], truth[bags], setting.mechanism, rng
-                        )
-                    builder.add([attacked], units[bags.ravel()], lengths)
-                builder.end_refit()
-            exposures[setting] = replace(builder.exposure(), rows=rows)
-    return tuple(exposures[setting] for setting in asked)
-
-
-def drawn_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> Ints:
-    """Random bags; a person's rows stay `together`, but for those at the edge of a bag.
-
-    >>> units = np.array([0, 1, 0, 1, 2, 2])
-    >>> np.ptp(units[drawn_bags(units, 2, np.random.default_rng(0), True)], axis=1).tolist()
-    [0, 0, 0]
-    """
-    if not together:
-        return partition(units.size, bag_size, rng)
-    order = np.argsort(rng.permutation(int(units.max()) + 1)[units], kind="stable")
-    return order[: units.size // bag_size * bag_size].reshape(-1, bag_size)
-
-
-def rounds_for(rows: int) -> int:
-    """How often a refit attacks a table with this number of rows."""
-    return min(max(MOST_RECORDS // rows, 1), MOST_ROUNDS)
-
-
 def plug_in_advantage(eta: Floats, mechanism: Mechanism, rng: Generator) -> tuple[Floats, str]:
     """Additive advantage of each example, exact where the mechanism has a channel."""
     if has_channel(mechanism):
@@ -196,12 +113,16 @@ def plug_in_advantage(eta: Floats, mechanism: Mechanism, rng: Generator) -> tupl
 
 @dataclass(frozen=True)
 class AttackRound:
-    """A release of the true labels in bags of one size: numbers by bag, |I| by record."""
+    """A release of the true labels in bags of one size: numbers by bag and by record.
+
+    `records` are expected gain, realised gain, their difference, and whether the label is proven.
+    """
 
     sums: Floats
     sizes: Floats
     shifts: Floats
     method: str
+    records: Sequence[Floats] = ()
 
 
 def attack(eta: Floats, labels: Ints, mechanism: Mechanism, rng: Generator) -> AttackRound:
@@ -210,29 +131,19 @@ def attack(eta: Floats, labels: Ints, mechanism: Mechanism, rng: Generator) -> A
     shifts = multiplicative_advantage(eta, mechanism, mechanism.release(labels, rng))
     name, largest = type(mechanism).__name__, float(np.abs(shifts).max())
     check_epsilon(mechanism.epsilon, largest, name, "the attack")
-    after = moved(eta, shifts)
+    # The log-odds move by the shifts; a certain prior stays.
+    after = expit(logit(eta) + shifts)
     positive = labels == 1
     gain = ((after >= 0.5) == positive) * 1.0 - ((eta >= 0.5) == positive)
-    columns = [expected, gain, gain - expected, np.isinf(shifts)]
+    records = [expected, gain, gain - expected, np.isinf(shifts) * 1.0]
+    columns = [*records]
     for members, prior, then in ((~positive, 1 - eta, 1 - after), (positive, eta, after)):
         columns += [gain * members, (prior >= SURE) & members, (then >= SURE) & members]
-    ones = np.ones(mechanism.bag_size)
-    sums = np.column_stack([column.astype(np.float64) @ ones for column in columns])
-    counts = labels.astype(np.float64) @ ones
-    sizes = np.empty_like(sums)
-    sizes[:, :4] = mechanism.bag_size
-    sizes[:, 4:7] = (mechanism.bag_size - counts)[:, None]
-    sizes[:, 7:] = counts[:, None]
-    return AttackRound(sums, sizes, np.abs(shifts), method)
-
-
-def moved(eta: Floats, shifts: Floats) -> Floats:
-    """The posterior of a prior whose log-odds move by `shifts`; a certain prior stays.
-
-    >>> moved(np.array([0.5, 0.0, 0.3]), np.array([0.0, 0.0, np.inf])).tolist()
-    [0.5, 0.0, 1.0]
-    """
-    return np.asarray(expit(logit(eta) + shifts))
+    sums = np.column_stack([column.sum(axis=1) for column in columns])
+    ones = labels.sum(axis=1)
+    bags = np.stack([np.full_like(ones, mechanism.bag_size), mechanism.bag_size - ones, ones])
+    sizes = np.repeat(bags.T, [4, 3, 3], axis=1).astype(np.float64)
+    return AttackRound(sums, sizes, np.abs(shifts), method, records)
 
 
 def percentile_of(groups: Sequence[Floats], level: float) -> Measured:
@@ -283,14 +194,14 @@ class ExposureBuilder:
         self.refits.append(over_rounds(self.rounds))
         self.rounds = []
 
-    def exposure(self) -> Exposure:
-        """Everything, with intervals."""
+    def exposure(self, excess: Floats | None = None) -> Exposure:
+        """Everything, with intervals; `excess` as in `RoundAverages.intervals`."""
         # No advantage is above what guessing at random gets wrong.
         most = 1 - 1 / getattr(self.setting.mechanism, "classes", 2)
         limits = {name: ends for name, (_, *ends) in NUMBERS.items()} | {"plug_in": [0, most]}
         numbers = {
             name: interval.within(*limits[name])
-            for name, interval in self.averages.intervals().items()
+            for name, interval in self.averages.intervals(excess).items()
         }
         percentile = over_refits(self.refits)
         most = self.setting.mechanism.epsilon if self.setting.checked else math.inf
@@ -306,6 +217,114 @@ class ExposureBuilder:
             difference=numbers["difference"],
             revealed=numbers["revealed"],
         )
+
+
+class Attacks:
+    """Attacks settings in every refit: new bags, a fresh release, the refit's own eta.
+
+    The etas of the refits are the same for every setting. So by how much refits differ beyond what
+    bags and noise explain is pooled over the settings of the first call, and kept for later ones.
+    """
+
+    def __init__(
+        self,
+        labels: Labels,
+        estimates: EtaEstimates,
+        plan: AuditPlan,
+        progress: Progress = lambda line: None,
+        persons: Ints | None = None,
+        attacker: Callable[..., AttackRound] = attack,
+    ) -> None:
+        """With `persons`, the person of each row from 0, errors and epsilon are by person."""
+        self.labels, self.estimates, self.plan, self.progress = labels, estimates, plan, progress
+        self.persons, self.attacker = persons, attacker
+        self.excess: Floats | None = None
+
+    def __call__(self, settings: Sequence[Setting]) -> tuple[Exposure, ...]:
+        """The exposures of the settings, in their order."""
+        rng = np.random.default_rng([self.plan.seed, 2])
+        sizes = sorted({setting.mechanism.bag_size for setting in settings})
+        sample = rng.permutation(self.labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
+        units, rows = np.arange(sample.size), 1
+        if self.persons is not None:
+            units = np.unique(self.persons[sample], return_inverse=True)[1]
+            rows = int(np.bincount(self.persons).max())
+        builders: dict[Setting, ExposureBuilder] = {}
+        for bag_size in sizes:
+            of_size = [each for each in settings if each.mechanism.bag_size == bag_size]
+            self.progress(f"attack: bags of {bag_size}, settings: {len(of_size)}")
+            builders |= self._in_bags(bag_size, of_size, sample, units, rng)
+        if self.excess is None:
+            with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):
+                ratios = [builder.averages.excess for builder in builders.values()]
+                self.excess = np.nan_to_num(np.nanmedian(ratios, axis=0))
+        return tuple(
+            replace(builders[setting].exposure(self.excess), rows=rows) for setting in settings
+        )
+
+    def _in_bags(
+        self, bag_size: int, settings: Sequence[Setting], sample: Ints, units: Ints, rng: Generator
+    ) -> dict[Setting, ExposureBuilder]:
+        """Settings with bags of one size, in the same bags, so that they can be compared."""
+        # A mechanism of the user's own must get labels of the same type everywhere.
+        truth = self.labels[sample].astype(np.int64)
+        etas = [eta[sample] for eta in self.estimates.etas]
+        together, number = self.persons is not None, rounds_for(self.labels.size)
+        refits = [[drawn_bags(units, bag_size, rng, together) for _ in range(number)] for _ in etas]
+        lengths = np.full(sample.size // bag_size, bag_size)
+        builders = {}
+        for setting in settings:
+            builder = ExposureBuilder(setting, self.plan.level, int(units.max()) + 1, together)
+            for eta, rounds in zip(etas, refits, strict=True):
+                for bags in rounds:
+                    with setting.naming_errors():
+                        attacked = self.attacker(eta[bags], truth[bags], setting.mechanism, rng)
+                    builder.add([attacked], units[bags.ravel()], lengths)
+                builder.end_refit()
+            builder.averages.close()
+            builders[setting] = builder
+        return builders
+
+
+def expose(
+    labels: Labels,
+    estimates: EtaEstimates,
+    plan: AuditPlan,
+    progress: Progress = lambda line: None,
+    persons: Ints | None = None,
+    settings: Sequence[Setting] = (),
+    attacker: Callable[..., AttackRound] = attack,
+) -> tuple[Exposure, ...]:
+    """Attack every setting of the plan, or the given ones, as `Attacks` does.
+
+    >>> import numpy as np
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> labels = np.tile([0, 1], 50)
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
+    >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
+    >>> exposure.title, round(exposure.plug_in.value, 4), exposure.contradicted
+    ('RR (epsilon 1)', 0.2311, False)
+    """
+    attacks = Attacks(labels, estimates, plan, progress, persons, attacker)
+    return attacks(settings or plan.settings)
+
+
+def drawn_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> Ints:
+    """Random bags; a person's rows stay `together`, but for those at the edge of a bag.
+
+    >>> units = np.array([0, 1, 0, 1, 2, 2])
+    >>> np.ptp(units[drawn_bags(units, 2, np.random.default_rng(0), True)], axis=1).tolist()
+    [0, 0, 0]
+    """
+    if not together:
+        return partition(units.size, bag_size, rng)
+    order = np.argsort(rng.permutation(int(units.max()) + 1)[units], kind="stable")
+    return order[: units.size // bag_size * bag_size].reshape(-1, bag_size)
+
+
+def rounds_for(rows: int) -> int:
+    """How often a refit attacks a table with this number of rows."""
+    return min(max(MOST_RECORDS // rows, 1), MOST_ROUNDS)
 
 
 def most_exposed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +22,15 @@ from labelaudit.multiclass import (
     ClassResponseWithPrior,
     additive_advantage,
     posterior,
+    worth,
 )
 from labelaudit.report import words
 from labelaudit.report.attack import AttackRound, expose
 from labelaudit.report.decisions import Advice, Decision, advise, decide
 from labelaudit.report.eta import EtaEstimates, Progress, estimate_eta
+from labelaudit.report.numbers import decided, made_at, verdicts
 from labelaudit.report.plan import LEAST_BAGS, LEAST_OF_EACH, AuditPlan, Setting, Target
-from labelaudit.report.utility import Utility
+from labelaudit.report.utility import WORTH_RECORDS, Utility, first_bags
 
 if TYPE_CHECKING:
     import pandas
@@ -56,25 +58,34 @@ class ClassReport:
     at_stake: float
     target: Target
     decisions: tuple[Decision, ...]
+    utilities: tuple[Utility, ...]
     advices: tuple[Advice, ...]
     headline: str
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
-    etas: tuple[Floats, ...] = field(repr=False)
+    etas: tuple[Floats, ...]
+    made: str
     command: str = ""
+    template = "classes.html.j2"
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the JSON file holds."""
+        names = ["classes", "rows", "at_stake", "target", "headline", "reasons", "warnings"]
+        names += ["utilities", "made", "command"]
+        values = {name: getattr(self, name) for name in names}
+        return values | {"settings": [decided(each) for each in self.decisions]}
 
     @property
     def verdicts(self) -> pandas.DataFrame:
         """For each setting whether it meets the target, why, what it proves and guarantees."""
-        from labelaudit.report.numbers import verdicts
-
         return verdicts(self.decisions)
 
     def save(self, path: str | Path = "report.html") -> Path:
         """Write the page, and beside it every number as JSON; returns the page's path."""
-        from labelaudit.report.page import write_classes
+        from labelaudit.report.page import write_both
 
-        return write_classes(self, Path(path))
+        return write_both(self, Path(path))
 
     def __repr__(self) -> str:
         """The conclusion in a line; never a label, a feature or an id."""
@@ -147,6 +158,17 @@ def attack_classes(
     return AttackRound(sums, sizes, shifts, "exact over releases")
 
 
+def class_worth(eta: Any, mechanism: Any) -> float:
+    """The fraction of the classes' variance that a release explains, in bags of consecutive rows.
+
+    >>> round(class_worth(np.full((80, 4), 0.25), ClassProportions(4, 2)), 6)
+    0.5
+    """
+    bags = first_bags(eta, mechanism.bag_size, WORTH_RECORDS, 2)
+    variance = (bags * (1 - bags)).sum(axis=-1)
+    return float((worth(bags, mechanism) * variance).sum()) / max(float(variance.sum()), 1e-300)
+
+
 def class_etas(
     table: Table, codes: Ints, plan: AuditPlan, progress: Progress
 ) -> tuple[tuple[Floats, ...], list[EtaEstimates]]:
@@ -209,7 +231,11 @@ def audit_classes(
     estimates = EtaEstimates(etas, True, tests[0])
     exposures = expose(codes, estimates, plan, progress, table.persons, settings, attack_classes)
     decisions = tuple(decide(each, target, trusted=not any(wrong)) for each in exposures)
-    utilities = [Utility(setting, None, None, None) for setting in settings]
+    shuffled = np.random.default_rng([plan.seed, 4]).permutation(np.mean(etas, axis=0))
+    utilities = tuple(
+        Utility(setting, class_worth(shuffled, setting.mechanism), None, None)
+        for setting in settings
+    )
     empty = target.empty(stake)
     advices = () if empty else advise(decisions, utilities)
     warnings = [
@@ -219,11 +245,12 @@ def audit_classes(
         if bad
     ]
     return ClassReport(
-        *(name, label, classes, len(table), stake, target, decisions, advices),
+        *(name, label, classes, len(table), stake, target, decisions, utilities, advices),
         headline=words.headline(advices, decisions, empty),
         reasons=tuple(words.reasons(advices, decisions, target, stake)),
         warnings=tuple(warnings),
         etas=etas,
+        made=made_at(),
     )
 
 

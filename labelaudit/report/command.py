@@ -1,7 +1,5 @@
 """The `labelaudit audit` command."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import os
@@ -152,7 +150,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> int:
     """Priors without labels: all rows of a file or folder, in constant memory."""
     from labelaudit.learning.sweep.engines import cores, local
-    from labelaudit.report.page import write_priors
+    from labelaudit.report.page import write_both
     from labelaudit.report.plan import AuditPlan, Target
     from labelaudit.report.stream import stream_priors
 
@@ -169,7 +167,7 @@ def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> 
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     command = shlex.join(["labelaudit", *arguments.given])
-    write_priors(report, page, command=command, bag=arguments.bag)
+    write_both(dataclasses.replace(report, command=command), page)
     print(f"{report.headline}\n{report.larger}")
     print(f"{page} is the page to read; {numbers} holds every number")
     return 0

@@ -1,10 +1,9 @@
 """Whether a setting meets the target, and which settings to recommend."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from labelaudit.bounds import label_dp_half_bound
 from labelaudit.mechanisms import Kind
@@ -153,7 +152,7 @@ class Advice:
         """A key that sorts what proves labels last, and then the least costly first."""
         return self.proves, -self.worth
 
-    def costs_the_same(self, other: Advice) -> bool:
+    def costs_the_same(self, other: Self) -> bool:
         """Whether labels released by the two are worth about the same."""
         worths = [self.worth, other.worth]
         return min(worths) >= (1 - MATERIAL) * max(worths)

@@ -1,13 +1,11 @@
 """The attacker's prior: eta for every record, and one test of it against the true labels."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +73,7 @@ class EtaEstimates:
     @classmethod
     def ready_made(
         cls, prior: Floats, labels: Labels, refits: int = 2, persons: Ints | None = None
-    ) -> EtaEstimates:
+    ) -> Self:
         """A prior that needs no estimate."""
         etas = (prior,) * refits
         return cls(etas, False, calibration_of(etas, labels, persons))
@@ -85,7 +83,7 @@ class EtaEstimates:
         """The mean over the refits, for figures."""
         return np.mean(self.etas, axis=0)
 
-    def recalibrate(self, labels: Labels, seed: int, persons: Ints | None = None) -> EtaEstimates:
+    def recalibrate(self, labels: Labels, seed: int, persons: Ints | None = None) -> Self:
         """Scale every eta to the labels once more, each fold on the labels of the others.
 
         >>> labels = np.tile([0, 0, 0, 1], 500)

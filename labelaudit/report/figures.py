@@ -4,8 +4,6 @@ Grounds are white and opaque, so that figures read on a dark page. Each mechanis
 marker.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

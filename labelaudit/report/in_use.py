@@ -1,7 +1,5 @@
 """Mechanisms in use, by a name and a number: suppressed=5, rounded=5, rr-prior=0.1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast

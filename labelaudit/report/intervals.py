@@ -11,12 +11,10 @@ mean over the splits that were drawn, and for training on records that were not.
 than necessary, since bags and noise, which averaging reduces, are part of both terms.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +36,7 @@ class Interval:
     low: float
     high: float
 
-    def within(self, least: float, most: float) -> Interval:
+    def within(self, least: float, most: float) -> Self:
         """The same with ends that are possible.
 
         >>> str(Interval(0.01, 0.02, -0.03, 0.05).within(0, 1))
@@ -161,6 +159,7 @@ class RoundAverages:
         self._in_refit, self._in_all = np.zeros((2, followed, len(self.unseen)))
         self._rounds: list[_Mean] = []
         self._refits: list[_Mean] = []
+        self._moments: tuple[Floats, ...] = ()
 
     def add(self, sums: Floats, sizes: Floats, units: Ints, lengths: Ints) -> None:
         """Add a round: sums and sizes (n_bags, numbers), and the units of each bag, bag by bag."""
@@ -202,19 +201,34 @@ class RoundAverages:
         self._in_refit[:] = 0
         self._rounds = []
 
-    def intervals(self) -> dict[str, Interval]:
-        """The mean over all refits of each number, with its 95% interval."""
+    def close(self) -> None:
+        """No refit follows: keep the moments, and not the deviations of every unit."""
         number = len(self._refits)
         covariance = self._covariance(self._in_all, self._refits)
         variance = np.mean([mean.variance for mean in self._refits], axis=0)
         shared = np.clip(covariance / max(number * (number - 1), 1), 0, variance)
         values = np.array([mean.value for mean in self._refits])
         spread = values.var(axis=0, ddof=1) if number > 1 else np.zeros(len(shared))
-        between = (1 + 1 / number) * np.maximum(spread - (variance - shared), 0)
+        excess = spread - (variance - shared)
         with np.errstate(invalid="ignore", divide="ignore"):
+            self.excess = excess / variance
             rare = 2 * (np.array([*self.unseen.values()]) / self._refits[0].total) ** 2
         within = (variance + (number - 1) * shared) / number + rare
-        columns = (column.tolist() for column in (values.mean(axis=0), within, between))
+        self._moments = values.mean(axis=0), within, variance, excess
+        del self._in_refit, self._in_all
+
+    def intervals(self, excess: Floats | None = None) -> dict[str, Interval]:
+        """The mean over all refits of each number, with its 95% interval.
+
+        `excess` is by how much refits differ beyond bags and noise, in variances of one refit. A
+        small number of refits says little about it, so several settings may share theirs.
+        """
+        if not self._moments:
+            self.close()
+        number = len(self._refits)
+        value, within, variance, own = self._moments
+        between = (1 + 1 / number) * np.maximum(own if excess is None else excess * variance, 0)
+        columns = (column.tolist() for column in (value, within, between))
         return {
             name: UNDEFINED if math.isnan(value) else _rubin(value, inner, outer, number)
             for name, value, inner, outer in zip(self.unseen, *columns, strict=True)
@@ -245,7 +259,7 @@ class Curve:
     zeros: Floats
 
     @classmethod
-    def of(cls, scores: Floats, labels: NDArray[Any]) -> Curve:
+    def of(cls, scores: Floats, labels: NDArray[Any]) -> Self:
         """Ties count half."""
         positive = np.asarray(labels) == 1
         ranks = stats.rankdata(scores)
@@ -253,9 +267,9 @@ class Curve:
         below = ranks[~positive] - stats.rankdata(scores[~positive])
         return cls(above / (~positive).sum(), 1 - below / positive.sum())
 
-    def __sub__(self, other: Curve) -> Curve:
+    def __sub__(self, other: Self) -> Self:
         """The difference of two curves over the same rows."""
-        return Curve(self.ones - other.ones, self.zeros - other.zeros)
+        return type(self)(self.ones - other.ones, self.zeros - other.zeros)
 
     @property
     def area(self) -> Measured:

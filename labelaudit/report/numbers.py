@@ -108,8 +108,14 @@ ATTRIBUTES = {
 }  # fmt: skip
 
 
-def as_json(report: Report) -> str:
-    """Every number of the report. Infinite values are the text "inf", undefined ones null."""
+def as_json(report: Any) -> str:
+    """Every number of a report. Infinite values are the text "inf", undefined ones null."""
+    values = plain(report.values) | {"versions": versions()}
+    return json.dumps(values, indent=1, allow_nan=False) + "\n"
+
+
+def values_of(report: Report) -> dict[str, Any]:
+    """What the JSON file of an audited table holds."""
     table, estimates = report.table, report.estimates
     values: dict[str, Any] = {
         "data": {
@@ -136,10 +142,11 @@ def as_json(report: Report) -> str:
         {"given": decided(decision), "random": _exposure(comparison.random)}
         for comparison, decision in zip(report.own_bags, report.own_decisions, strict=True)
     ]
-    attacked = {"records": min(len(table), MOST_RECORDS), "times": rounds_for(len(table))}
-    values |= {"attacked_in_each_refit": attacked, "versions": versions()}
-    values["seconds"] = round(report.seconds, 1)
-    return json.dumps(plain(values), indent=1, allow_nan=False) + "\n"
+    values["attacked_in_each_refit"] = {
+        "records": min(len(table), MOST_RECORDS),
+        "times": rounds_for(len(table)),
+    }
+    return values | {"seconds": round(report.seconds, 1)}
 
 
 def made_at() -> str:

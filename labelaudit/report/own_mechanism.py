@@ -1,7 +1,5 @@
 """A mechanism of the user's own: read from a file, and tested before anything is trained."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import inspect

@@ -1,21 +1,20 @@
 """Who the rows are: groups of people, persons who occur again, columns that give the label away."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labelaudit.advantage import label_advantage, multiplicative_advantage
-from labelaudit.checks import Floats, Ints
+from labelaudit.advantage import label_advantage
+from labelaudit.checks import Floats
 from labelaudit.datasets import Table
 from labelaudit.partitions import partition
 from labelaudit.redrawn import redrawn_attack
-from labelaudit.report.attack import MOST_RECORDS, moved, plug_in_advantage
+from labelaudit.report.attack import MOST_RECORDS, attack
 from labelaudit.report.eta import EtaEstimates, Labels, distinct
 from labelaudit.report.intervals import Curve
 from labelaudit.report.own_mechanism import has_channel
@@ -69,46 +68,42 @@ def by_group(
     if table.groups is None:
         return ()
     counts = np.bincount(table.groups)
+    positive = np.bincount(table.groups, table.labels) / counts
     rng = np.random.default_rng([seed, 10])
     exposures = []
     for setting in settings:
         refits = [_by_record(table, eta, setting, rng) for eta in distinct(estimates.etas)]
-        group = [np.bincount(table.groups[rows], minlength=counts.size) for rows, _ in refits]
-        means = [
-            [np.bincount(table.groups[rows], column, counts.size) / np.maximum(number, 1)
-             for column in (*columns, columns[1] ** 2)]
-            for (rows, columns), number in zip(refits, group, strict=True)
-        ]  # fmt: skip
-        plug_in, realised, revealed, labels, squares = np.mean(means, axis=0)
-        error = np.sqrt(np.maximum(squares - realised**2, 0) / np.maximum(group[0], 1))
-        positive = np.bincount(table.groups, table.labels) / counts
+        means = sum(each.mean() for each in refits) / len(refits)
+        errors = sum(each["realised"].sem() for each in refits) / len(refits)
         exposures += [
             GroupExposure(
-                *(setting, name, int(counts[index]), float(positive[index])),
-                *(float(column[index]) for column in (plug_in, realised, error, revealed, labels)),
+                *(setting, table.group_names[group], int(counts[group]), float(positive[group])),
+                realised_error=float(errors[group]),
+                **row.to_dict(),
             )
-            for index, name in enumerate(table.group_names)
-            if counts[index] >= LEAST_IN_GROUP
+            for group, row in means.iterrows()
+            if counts[group] >= LEAST_IN_GROUP
         ]
     return tuple(exposures)
 
 
-def _by_record(
-    table: Table, eta: Floats, setting: Setting, rng: np.random.Generator
-) -> tuple[Ints, list[Floats]]:
-    """For the records of random bags: advantage, realised gain, whether proven, label advantage."""
+def _by_record(table: Table, eta: Floats, setting: Setting, rng: np.random.Generator) -> Any:
+    """Each record of random bags, as pandas groups: advantages, whether proven."""
+    import pandas
+
     mechanism = setting.mechanism
     sample = rng.permutation(len(table))[: max(MOST_RECORDS, 10 * mechanism.bag_size)]
     bags = sample[partition(sample.size, mechanism.bag_size, rng)]
-    priors, truth = eta[bags], table.labels[bags].astype(np.int64)
+    priors = eta[bags]
     with setting.naming_errors():
-        expected, _ = plug_in_advantage(priors, mechanism, rng)
-        shifts = multiplicative_advantage(priors, mechanism, mechanism.release(truth, rng))
+        attacked = attack(priors, table.labels[bags].astype(np.int64), mechanism, rng)
         known = has_channel(mechanism)
         labels = label_advantage(priors, mechanism) if known else np.full(bags.shape, np.nan)
-    gain = ((moved(priors, shifts) >= 0.5) == truth) * 1.0 - ((priors >= 0.5) == truth)
-    columns = (expected, gain, np.isinf(shifts) * 1.0, labels)
-    return bags.ravel(), [column.ravel() for column in columns]
+    plug_in, realised, _, revealed = attacked.records
+    columns = {"plug_in": plug_in, "realised": realised, "revealed": revealed}
+    columns["label_advantage"] = labels
+    frame = pandas.DataFrame({name: column.ravel() for name, column in columns.items()})
+    return frame.groupby(np.asarray(table.groups)[bags.ravel()])
 
 
 @dataclass(frozen=True)

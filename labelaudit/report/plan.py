@@ -1,14 +1,12 @@
 """What an audit is asked to do, checked before any work: mechanisms, parameters, target."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -70,7 +68,7 @@ class Target:
         object.__setattr__(self, "value", number)
 
     @classmethod
-    def parse(cls, text: str) -> Target:
+    def parse(cls, text: str) -> Self:
         """Read `kind=value`."""
         kind, _, value = (part.strip() for part in text.partition("="))
         try:
@@ -83,7 +81,7 @@ class Target:
         return cls(kind, number)
 
     @classmethod
-    def of_stake(cls, stake: float, level: float) -> Target:
+    def of_stake(cls, stake: float, level: float) -> Self:
         """The default: a release may undo a tenth of what an attacker gets wrong without it.
 
         A fixed number would ask nothing where one label is rare, and too much of a coin's labels.

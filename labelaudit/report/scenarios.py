@@ -1,7 +1,5 @@
 """What the average does not show: attackers who know more, and bags that are not random."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ eta reaches the target is found by bisection, for each bag size; the best of a k
 like any other setting, and tried again with more noise while its intervals do not settle it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -16,12 +14,10 @@ import numpy as np
 
 from labelaudit.advantage import additive_advantage
 from labelaudit.checks import Floats
-from labelaudit.datasets import Table
-from labelaudit.distribution import multiplicative_quantile
+from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Kind, Mechanism
-from labelaudit.report.attack import Exposure, expose
-from labelaudit.report.decisions import MATERIAL, Decision
-from labelaudit.report.eta import EtaEstimates, Progress
+from labelaudit.report.attack import Attacks, Exposure
+from labelaudit.report.decisions import MATERIAL, MOST_PROVEN, Decision
 from labelaudit.report.own_mechanism import check_own, construct, has_channel
 from labelaudit.report.plan import LEAST_BAGS, AuditPlan, Setting, Target
 from labelaudit.report.utility import first_bags, worth_of
@@ -29,6 +25,8 @@ from labelaudit.report.utility import first_bags, worth_of
 # Records on which the advantage by eta is computed while searching.
 RECORDS = 10_000
 LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0
+# An |I| above this is infinite.
+HUGE = 1e6
 # Steps of a bisection, and attempts with more noise where the intervals do not settle the target.
 STEPS, ATTEMPTS = 14, 5
 # The first attempt leaves this part of the target to the error of the attack.
@@ -36,19 +34,17 @@ MARGIN = 0.05
 
 
 def searched(
-    table: Table,
-    estimates: EtaEstimates,
-    plan: AuditPlan,
+    attacks: Attacks,
     target: Target,
     decisions: Sequence[Decision],
     decided: Callable[[Exposure], Decision],
-    progress: Progress,
 ) -> Iterator[Decision]:
     """One more setting of each kind that has an epsilon or a bag size: the best that was found.
 
     Nothing is added where a listed setting of the kind is worth about as much: round numbers are
     easier to agree on, and do not depend on the seed.
     """
+    plan, estimates = attacks.plan, attacks.estimates
     rng = np.random.default_rng([plan.seed, 11])
     known, eta = set(plan.settings), rng.permutation(estimates.etas[0])
 
@@ -70,8 +66,7 @@ def searched(
             if (1 - MATERIAL / 2) * worth_by_eta(best) <= listed:
                 break
             known.add(best)
-            exposed = expose(table.labels, estimates, plan, progress, table.persons, [best])
-            decision = decided(exposed[0])
+            decision = decided(*attacks([best]))
             if decision.meets or target.kind == "epsilon":
                 yield decision
                 break
@@ -121,13 +116,18 @@ def setting_of(kind: Kind, values: dict[str, Any]) -> Setting:
 
 
 def _keeps(kind: Kind, values: dict[str, Any], eta: Floats, target: Target) -> bool:
-    """Whether the advantage by eta is within the target."""
+    """Whether the advantage by eta is within the target, and few labels are proven."""
     mechanism: Mechanism = construct(kind, values)
     if target.kind == "epsilon":
         return mechanism.epsilon <= target.value
     if not has_channel(mechanism):
         return False
     bags = first_bags(eta, mechanism.bag_size, RECORDS, LEAST_BAGS)
+    if math.isinf(mechanism.epsilon):
+        # Half of what counts as proving none, so that no random error decides.
+        proven = 1 - float(multiplicative_cdf(bags, mechanism, HUGE))
+        if proven > MOST_PROVEN / 2:
+            return False
     if target.kind == "additive":
         return float(additive_advantage(bags, mechanism).mean()) <= target.value
     return multiplicative_quantile(bags, mechanism, target.level) <= target.value

@@ -14,12 +14,11 @@ import numpy as np
 
 from labelaudit.command_line import did_you_mean
 from labelaudit.datasets import Table, read_table
-from labelaudit.report import people, words
-from labelaudit.report.attack import MOST_RECORDS, Exposure, expose, most_exposed
+from labelaudit.report import numbers, people, words
+from labelaudit.report.attack import MOST_RECORDS, Attacks, Exposure, most_exposed
 from labelaudit.report.classes import ClassReport, audit_classes, class_names, class_settings
 from labelaudit.report.decisions import Advice, Decision, advise, decide, focus_of
 from labelaudit.report.eta import FOLDS, EtaEstimates, Progress, at_stake, estimate_eta
-from labelaudit.report.numbers import made_at
 from labelaudit.report.plan import BAG_SIZES, LEAST_BAGS, AuditPlan, Target
 from labelaudit.report.scenarios import (
     BagComparison,
@@ -73,6 +72,7 @@ class Report:
     seconds: float
     made: str
     command: str = ""
+    template = "report.html.j2"
 
     @property
     def summary(self) -> str:
@@ -98,16 +98,17 @@ class Report:
     @property
     def tables(self) -> dict[str, pandas.DataFrame]:
         """The tables behind the page, by name."""
-        from labelaudit.report.numbers import tables
-
-        return tables(self)
+        return numbers.tables(self)
 
     @property
     def verdicts(self) -> pandas.DataFrame:
         """For each setting whether it meets the target, why, what it proves and guarantees."""
-        from labelaudit.report.numbers import verdicts
+        return numbers.verdicts(self.decisions)
 
-        return verdicts(self.decisions)
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the JSON file holds."""
+        return numbers.values_of(self)
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -154,10 +155,10 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
     def decided(exposure: Exposure) -> Decision:
         return decide(exposure, target, trusted=trusted, together=together)
 
-    exposures = expose(table.labels, estimates, plan, progress, table.persons)
-    decisions = tuple(map(decided, exposures))
+    attacks = Attacks(table.labels, estimates, plan, progress, table.persons)
+    decisions = tuple(map(decided, attacks(plan.settings)))
     if plan.search:
-        decisions += tuple(searched(table, estimates, plan, target, decisions, decided, progress))
+        decisions += tuple(searched(attacks, target, decisions, decided))
     settings = [decision.setting for decision in decisions]
     own_decisions = tuple(decided(comparison.own) for comparison in own_bags)
     model = "none" if plan.utility == "network" else plan.utility
@@ -208,7 +209,7 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
         own_decisions=own_decisions,
         groups=people.by_group(table, estimates, focus, plan.seed),
         seconds=time.monotonic() - start,
-        made=made_at(),
+        made=numbers.made_at(),
     )
 
 

@@ -5,8 +5,6 @@ several processes, and totals are saved after every part: a run that was stopped
 A percentile is guessed from some rows and found in windows around the guess.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -32,6 +30,7 @@ from labelaudit.kernels.distribution import BINS, RADIX
 from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.report.eta import Progress
+from labelaudit.report.numbers import made_at, plain
 from labelaudit.report.own_mechanism import construct, has_channel
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
 
@@ -77,6 +76,15 @@ class PriorsReport:
     passes: int
     seconds: float
     workers: int
+    bag: str | None = None
+    made: str = ""
+    command: str = ""
+    template = "priors.html.j2"
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the JSON file holds."""
+        return plain(self) | {"headline": self.headline}
 
     @property
     def headline(self) -> str:
@@ -442,5 +450,5 @@ def stream_priors(
     spent = time.monotonic() - start
     return PriorsReport(
         *(Path(source).name, rows, stake, target, plan.level, tuple(exposures)),
-        *(totals.passes, spent, engine.workers),
+        *(totals.passes, spent, engine.workers, bag, made_at()),
     )

@@ -6,8 +6,6 @@ through the sums of x y alone, so it learns from debiased labels as from clean o
 more noise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -148,8 +146,8 @@ def worth_of(eta: Floats, mechanism: Mechanism) -> float | None:
 
 def first_bags(eta: Floats, size: int, records: int, least: int) -> Floats:
     """Bags of consecutive records: of this many records, or this many bags, as far as they go."""
-    n_bags = min(max(records // size, least), eta.size // size)
-    return eta[: n_bags * size].reshape(n_bags, size)
+    n_bags = min(max(records // size, least), len(eta) // size)
+    return eta[: n_bags * size].reshape(n_bags, size, *eta.shape[1:])
 
 
 def can_debias(mechanism: Mechanism) -> bool:
