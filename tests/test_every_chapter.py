@@ -21,9 +21,9 @@ LONGER_CELLS = {
     "14_audit": (15, 9),
 }
 # Chapters of theory ask to prove, then to compute, and at last to explain.
-THREE_KINDS = ("03", "04", "05", "09", "11", "13")
-FALSIFIERS = {"03": 4, "04": 4, "05": 4, "09": 7, "13": 9}
-FIGURES = {"03": 4, "04": 4, "05": 4, "06": 6, "09": 5, "10": 7, "11": 4, "12": 6, "13": 8, "14": 4}
+THREE_KINDS = ("03", "04", "05", "09", "11", "13", "17")
+FALSIFIERS = {"03": 4, "04": 4, "05": 4, "09": 6, "13": 9, "17": 2}
+FIGURES = {"03": 4, "04": 4, "05": 4, "06": 6, "09": 4, "10": 7, "11": 4, "12": 6, "13": 8, "14": 4}
 # How a caption says where its numbers come from. Where a prior may be a data set's, the run says
 # which of them are simulated.
 ORIGINS = ("simulated", "no simulation")
@@ -34,7 +34,7 @@ MORE_ORIGINS = {
 }
 # Chapters that train say on the figure itself that its data is simulated; the real data sets are
 # not, nor is a reader's table.
-DRAWN = ("09", "10", "11", "14")
+DRAWN = ("10", "11", "14", "17")
 OFFERED = {"10": 7, "13": 10}
 # What a chapter writes for its own use and does not offer.
 NOT_OFFERED = {"14_audit": {"fair.csv", "fuzzy.csv", "majority.py", "priors.parquet"}}

@@ -1,4 +1,6 @@
-"""Chapters 09 and 11 at smoke scale: the numbers their text rests on."""
+"""Chapters 09, 11 and 17 at smoke scale: the numbers their text rests on."""
+
+import math
 
 import pytest
 import smoke
@@ -71,7 +73,13 @@ def test_bags_never_beat_single_labels_for_a_difference():
 
 
 def test_a_floor_biases():
-    assert glued("09_learning")["learning-floored"] > 0.3
+    assert glued("17_training")["training-floored"] > 0.3
+
+
+def test_the_likelihood_does_not_run_away():
+    losses = table("17_training", "likelihood.csv").set_index(["loss", "epoch"])["training_loss"]
+    # No loss of a released label is below log(1 + exp(-epsilon)), at epsilon 1 about 0.31.
+    assert losses["likelihood"].min() > math.log1p(math.exp(-1))
 
 
 def test_the_skewed_case_is_small_and_below_the_bound():

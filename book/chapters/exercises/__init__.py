@@ -32,6 +32,7 @@ MODULES = {
     "audit": "practice",
     "again": "attack",
     "measure": "shifts",
+    "training": "practice",
 }
 
 

@@ -1,4 +1,4 @@
-"""Chapters 9 to 12 and 14: learning, real data, and the audit of a table."""
+"""Chapters 9 to 12, 14 and 17: learning, real data, and the audit of a table."""
 
 import math
 from bisect import bisect_left
@@ -13,7 +13,7 @@ from labelaudit.checks import Floats
 from labelaudit.priors import Empirical
 
 
-@exercise("ex-learning-compute")
+@exercise("ex-training-compute")
 def loss_without_minimum(*, own_prior: float) -> Rights:
     """P(mean of 30 noisy targets <= 0), and the number of people from which it is below 0.001."""
     wrong = flip(1.0)
@@ -24,7 +24,7 @@ def loss_without_minimum(*, own_prior: float) -> Rights:
     return [Right(float(none[29]), of_priors), Right(last + 1, small if small < last else None)]
 
 
-@exercise("ex-learning-targets")
+@exercise("ex-learning-compute")
 def targets(*, own_prior: float) -> Rights:
     """The two targets of randomized response at epsilon 1, and a person's variance."""
     wrong = flip(1.0)
@@ -36,7 +36,24 @@ def targets(*, own_prior: float) -> Rights:
     ]
 
 
-@exercise("ex-learning-score")
+@exercise("ex-learning-easy")
+def easy_label(*, own_prior: float) -> Rights:
+    """The label that EasyLLP makes of a count of 3 in a bag of eight, and its variance."""
+    spread = own_prior * (1 - own_prior)
+    return [Right(3 - 7 * own_prior, 3 / 8), Right(8 * spread, spread / 8)]
+
+
+@exercise("ex-learning-printed")
+def bias_of_printed_ends(*, own_prior: float) -> Rights:
+    """The bias of the printed debiasing in a bag of four at epsilon 1: it lacks 1/4 at the ends."""
+    ratio = math.exp(-1)
+    excess = 3 / 4 / (math.e - 1) / (1 + ratio)
+    high = (own_prior + (1 - own_prior) * ratio) ** 4
+    low = (1 - own_prior + own_prior * ratio) ** 4
+    return Right(excess * (high - low), excess * (ratio**4 - 1))
+
+
+@exercise("ex-training-score")
 def scores(*, own_prior: float) -> Rights:
     """The score in the log-odds after RR at epsilon 1 released a 1 and a 0, and its variance."""
     ones = own_prior + (1 - 2 * own_prior) * flip(1.0)
@@ -49,6 +66,14 @@ def scores(*, own_prior: float) -> Rights:
         Right(after[1], slopes[1], after[1] + own_prior),
         Right(worth, worth / own_prior / (1 - own_prior)),
     ]
+
+
+@exercise("ex-training-gradient")
+def gradient_of_a_bag(*, own_prior: float) -> Rights:
+    """Prior minus posterior of two people, with priors own_prior and 2/3, of whom one has a 1."""
+    first = own_prior / (2 - own_prior)
+    derivatives = own_prior - first, first - 1 / 3
+    return [Right(derivative, -derivative) for derivative in derivatives]
 
 
 @exercise("ex-higgs-sure")

@@ -1,0 +1,62 @@
+"""Tables as pages show them: a number that is not 0 or 1 is never rounded to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Differences that are errors of floating-point arithmetic, not uncertainty.
+NOISE = 1e-9
+
+
+def rounded(frame: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
+    """The frame as a page shows it: numbers as aligned text, nothing where a number is missing.
+
+    A number that would round to 0 or 1 without being it shows on which side it lies. Rows that
+    are only counted have no name.
+
+    >>> import pandas as pd
+    >>> rounded(pd.DataFrame({"k": [2, 4], "accuracy": [0.75, 0.9996]}))
+      k accuracy
+      2    0.750
+      4   >0.999
+    >>> rounded(pd.DataFrame({"bias": [1e-17, -3e-5, 0.25]}, index=["a", "b", "c"]))
+          bias
+    a    0.000
+    b  >-0.001
+    c    0.250
+    """
+    shown = frame.astype(object)
+    for index in range(frame.shape[1]):
+        shown.isetitem(index, _aligned(list(frame.iloc[:, index]), digits))
+    if frame.index.equals(frame.reset_index(drop=True).index) and frame.index.name is None:
+        shown.index = [""] * len(frame)
+    return shown
+
+
+def _aligned(values: list[Any], digits: int) -> list[Any]:
+    """The texts of a column; zeros at the end that all its numbers share are left out."""
+    texts = {
+        at: _text(value, digits) for at, value in enumerate(values) if isinstance(value, float)
+    }
+    decimals = [text.partition(".")[2] for text in texts.values() if "." in text]
+    # The only number of a column may belong with those beside it: it keeps its zeros.
+    kept = digits if len(decimals) < 2 else max(len(part.rstrip("0")) for part in decimals)
+    dropped = digits - kept if kept else digits + 1
+    for at, text in texts.items():
+        values[at] = text[: len(text) - dropped] if "." in text else text
+    return values
+
+
+def _text(value: float, digits: int) -> str:
+    """A number with so many digits; on which side of 0, 1 or -1 it lies if it is next to it."""
+    if value != value:
+        return ""
+    text = f"{value:.{digits}f}"
+    near = float(text)
+    if near not in (0, 1, -1) or abs(value - near) < NOISE:
+        return text.removeprefix("-") if near == 0 else text
+    unit = 10.0**-digits
+    return f"<{near + unit:.{digits}f}" if value > near else f">{near - unit:.{digits}f}"
