@@ -305,7 +305,7 @@ def test_a_check_says_which_parameters_it_wants():
         ("ex-workshop-squares", [84 / 1024, math.sqrt(7 * 84) / 32], {"own_prior": 0.5}),
         ("ex-scatter-ends", [(1 + 1 / math.e) ** 7 / 256] * 2, {"own_prior": 0.5}),
         ("ex-distribution-quartile", math.log(4 / 3), {}),
-        ("ex-learning-score", [0.231059, -0.231059, 0.053388], {"own_prior": 0.5}),
+        ("ex-training-score", [0.231059, -0.231059, 0.053388], {"own_prior": 0.5}),
         ("ex-sharper-average", [1 / 16, (1 - math.exp(-1.5)) / 6], {"own_prior": 0.5}),
         ("ex-kdd-thinned", [0.29, 3 / 73 - 0.01], {"own_epsilon": math.log(99)}),
         ("ex-audit-three", [3 * math.log(4), 0.396], {}),
