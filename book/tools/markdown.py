@@ -53,7 +53,7 @@ raise ModuleNotFoundError(
         " book's repository and run  pip install --editable '.[{extras}]'  in it"
     )"""
 # Chapters that import one of these need torch and what goes with it; the others do without.
-HEAVY = "learning|report|chapters|torch|sklearn"
+HEAVY = "learning|report|torch|sklearn|differences|figures|real|tables|tradeoff"
 TRAINS = re.compile(rf"^(?:from|import) [^\n]*\b(?:{HEAVY})\b", re.MULTILINE)
 
 
