@@ -61,6 +61,13 @@ def coin(*, own_prior: float) -> Rights:
     return rights
 
 
+@exercise("ex-additive-pair")
+def pair_of_priors(*, own_prior: float) -> Rights:
+    """Additive and label advantage on a prior of 0.3 in a pair whose count is released."""
+    additive = max(0.3 - 0.7 * own_prior, 0.3 * own_prior)
+    return [Right(additive, (1 - own_prior) / 2), Right(1 - own_prior, own_prior)]
+
+
 @exercise("ex-again-hand")
 def ten_people(*, own_prior: float) -> Rights:
     """Posteriors of ten people after two releases in bags of two."""
@@ -84,3 +91,11 @@ def counting_limit(*, bag_size: int, own_prior: float) -> Rights:
         Right(count / math.log(2), count, math.log2(bag_size + 1)),
         Right(math.ceil(nats / count - 1e-9)),
     ]
+
+
+@exercise("ex-again-twice")
+def proven_at_once(*, own_prior: float) -> Rights:
+    """The probabilities of equal labels in one bag of four, and in at least one of two."""
+    p = np.array([1 - own_prior, own_prior])
+    once, both = float(p @ p**3), float(p @ p**6)
+    return [Right(once, float(p @ p**2)), Right(2 * once - both, 1 - (1 - once) ** 2)]

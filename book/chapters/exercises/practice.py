@@ -152,6 +152,14 @@ def enough_trials(*, own_deviation: float) -> Rights:
     return [Right(trials, known if known < trials else None), Right(power(trials))]
 
 
+@exercise("ex-utility-paired")
+def paired_seeds(*, own_deviation: float) -> Rights:
+    """The standard error of a mean difference over ten seeds, with correlation 0.6 and without."""
+    single = own_deviation / math.sqrt(10)
+    paired, unpaired = (single * math.sqrt(2 * (1 - part)) for part in (0.6, 0.0))
+    return [Right(paired, single, unpaired), Right(unpaired, single)]
+
+
 @exercise("ex-audit-bag")
 def small_advantage(*, eta: Floats, seed: int) -> Rights:
     """The first bag size with an advantage of at most 0.03, from the channel of the count."""
