@@ -252,6 +252,17 @@ def test_another_encoding_is_named(encoding, named, tmp_path):
         read_list(path)
 
 
+def test_copies_of_another_seed_or_scale_are_refused_before_they_run(tmp_path):
+    owners = {name: tmp_path / f"{name}.ipynb" for name in ("Ann", "Bo", "Cy")}
+    for value, path in enumerate(owners.values()):
+        nbformat.write(notebook(f"epsilon = {value}.5"), path)
+    owners["Cy"].write_text("not a notebook")
+    grading.check_copies(owners, {"Ann": {"epsilon": 9.0}, "Bo": {"epsilon": 1.5}})
+    with pytest.raises(CommandError, match="none of the 2 notebooks has the parameters"):
+        grading.check_copies(owners, {"Ann": {"epsilon": 9.0}, "Bo": {"epsilon": 8.0}})
+    grading.check_copies({"Ann": owners["Ann"]}, {"Ann": {"epsilon": 9.0}})
+
+
 def test_from_a_class_list_to_grades(tmp_path, monkeypatch, capsys):
     """Copies are made, one is answered, and the command grades it; the chapter's run is shared."""
     run = executed(CHAPTER)

@@ -81,12 +81,11 @@ def collect(
 ) -> Submission:
     """Run a notebook with the student's own parameters, `seconds` at most for a cell."""
     submission = Submission(texts=texts_of(notebook))
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    tagged = [cell for cell in cells if "parameters" in cell.metadata.get("tags", [])]
     own = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
-    if tagged:
-        submission.written = _literals(tagged[0].source)
-        tagged[0].source = own
+    cell = _parameter_cell(notebook)
+    if cell is not None:
+        submission.written = _literals(cell.source)
+        cell.source = own
     else:
         submission.remarks.append("the cell of parameters is gone")
     with tempfile.TemporaryDirectory() as folder:
@@ -97,6 +96,19 @@ def collect(
                 f"the kernel broke ({type(error).__name__}), later cells did not run"
             )
     return submission
+
+
+def written_parameters(notebook: NotebookNode) -> dict[str, Any]:
+    """The parameters that stand in a notebook; none if their cell is gone."""
+    cell = _parameter_cell(notebook)
+    return {} if cell is None else _literals(cell.source)
+
+
+def _parameter_cell(notebook: NotebookNode) -> NotebookNode | None:
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and "parameters" in cell.metadata.get("tags", []):
+            return cell
+    return None
 
 
 def texts_of(notebook: NotebookNode) -> dict[str, str]:

@@ -7,6 +7,7 @@ process, on plain numbers.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import math
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from book.tools.answers import Submission, collect, read_notebook
+from book.tools.answers import Submission, collect, read_notebook, written_parameters
 from book.tools.class_copies import checked, csv_text, records
 from book.tools.class_list import Sheet, file_name, read_sheet
 from book.tools.markdown import FENCE, LABEL
@@ -108,6 +109,19 @@ def _names(text: str, name: str) -> bool:
         return False
     before, after = text[:start][-1:], text[start + len(name) :][:1]
     return not before.isalnum() and not after.isalnum()
+
+
+def check_copies(owners: Mapping[str, Path], owned: Mapping[str, Mapping[str, Any]]) -> None:
+    """Reject options that are not those of the copies, before a class's running time is spent."""
+    written = []
+    for path in owners.values():
+        with contextlib.suppress(ValueError):  # said when this student is graded
+            written.append(written_parameters(read_notebook(path)))
+    if len(written) > 1 and not any(parameters in owned.values() for parameters in written):
+        raise CommandError(
+            f"none of the {len(written)} notebooks has the parameters of a student of the list:"
+            " --chapter, --column, --seed and --scale must be those of `labelaudit teach`"
+        )
 
 
 def grade_class(

@@ -155,6 +155,7 @@ def grade_collected(arguments: argparse.Namespace) -> int:
         student: own_parameters(chapter, arguments.scale, student, arguments.seed)
         for student in rows
     }
+    grading.check_copies(owners, owned)
     runs = run_class(checkout, chapter, owned, arguments.scale, report_execution)
 
     def progress(grade: grading.Grade) -> None:
