@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -17,9 +18,25 @@ if (
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Where there are as many workers as cores, threads that wait in a loop take a core from the next
+# worker, and a product of matrices costs ten times its work. Read when the libraries are loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Without this each process that a test starts would compile the package again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 ROOT = Path(__file__).resolve().parent.parent
 # In seconds. Whoever asks for the site first runs every chapter, on a machine that may be busy.
 SITE_TIMEOUT = 1500
+# The tests of this file come first and build the site.
+BUILDER = "test_pages"
+# Files that take long and need neither the site nor a chapter of the book, the longest first.
+LONG = (
+    *("test_serve", "test_sweep", "test_audit_verdicts", "test_audit_own", "test_audit_command"),
+    *("test_book", "test_audit", "test_adam", "test_runner", "test_audit_intervals", "test_cache"),
+    *("test_training", "test_extras", "test_explorer", "test_ledger"),
+)
 # The explorer has shown its first tab, or the one that its address names.
 READY = """() => [...document.querySelectorAll('.explorer-summary, .explorer-story')]
   .some((element) => element.textContent)"""
@@ -30,10 +47,28 @@ SOURCES = (
 
 
 def pytest_collection_modifyitems(items):
-    """Give tests of the site the time that building it takes."""
+    """Give tests of the site the time that building it takes, and begin with the longest.
+
+    Workers take tests in this order (`--no-loadscope-reorder`). One worker builds the site, and
+    runs the chapters for it, before the other needs them; doctests and the like come at the end,
+    so that no worker waits long for the last one.
+    """
     for item in items:
         if "site" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(SITE_TIMEOUT))
+    items.sort(key=_turn)
+
+
+def _turn(item):
+    """When a test has its turn: the site first, then what needs no chapter, then what does."""
+    module = getattr(item, "module", None)
+    name = getattr(module, "__name__", "")
+    if name == BUILDER:
+        return 0
+    if name in LONG:
+        return 1 + LONG.index(name) / len(LONG)
+    needs = "site" in getattr(item, "fixturenames", ()) or hasattr(module, "executed")
+    return 2 if needs else 3
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from packaging.requirements import Requirement
 
 from book.tools.chapters import find_chapter, load_chapters
 from book.tools.checkout import Checkout
+from labelaudit import cli
 
 PAGES = ["README.md", "book/rerun.md", "book/teach.md"]
 CALL = "import sys; from labelaudit.cli import main; sys.exit(main())"
@@ -48,21 +50,16 @@ def starting(words):
     return [line for line in COMMANDS if line.startswith(words)]
 
 
-def run(words, folder):
-    """Run a command with this Python under the names that the Makefile and the pages use."""
+def make(words, folder):
+    """Run a target of the Makefile with this Python, in an environment that counts as installed."""
+    if not shutil.which("make"):
+        pytest.skip("there is no make on this machine")
+    (folder / "installed").touch()
     wrappers = {"python": '"$@"', "labelaudit": f'-c {shlex.quote(CALL)} "$@"'}
     for name, arguments in wrappers.items():
         write_script(folder / "bin" / name, f"exec {shlex.quote(sys.executable)} {arguments}")
     own = {"PYTHONPATH": str(ROOT), "SCALE": "smoke", "LABELAUDIT_DATA": str(folder / "data")}
-    return finished(words, os.environ | own)
-
-
-def make(words, folder):
-    """The same of a target, in an environment that counts as installed."""
-    if not shutil.which("make"):
-        pytest.skip("there is no make on this machine")
-    (folder / "installed").touch()
-    return run([*words, f"VENV={folder}"], folder)
+    return finished([*words, f"VENV={folder}"], os.environ | own)
 
 
 def finished(words, environment):
@@ -79,6 +76,20 @@ def write_script(path, line):
     path.chmod(0o755)
 
 
+@pytest.fixture
+def called(tmp_path, monkeypatch, capsys):
+    """Call `labelaudit` in this process, in the clone; its status must be 0. Gives what it says."""
+
+    def call(words, data=tmp_path / "data"):
+        monkeypatch.chdir(ROOT)
+        monkeypatch.setenv("LABELAUDIT_DATA", str(data))
+        status, told = cli.main(words), capsys.readouterr()
+        assert status == 0, f"{shlex.join(words)}\n{told.out}\n{told.err}"
+        return told.out
+
+    return call
+
+
 def prepare(name, folder):
     """Prepare a real sample as the pages say, in place of the file that they name."""
     beside = ROOT.parent / "shared" / "data"
@@ -86,6 +97,19 @@ def prepare(name, folder):
     if not sample.is_file():
         pytest.skip(f"no real sample {sample.name}: set LABELAUDIT_SAMPLES to its folder")
     return make(["make", f"data-{name}", f"SOURCE={sample}"], folder)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """The folder with a real data set, prepared once for all commands that read it."""
+
+    @cache
+    def folder(name):
+        made = tmp_path_factory.mktemp(name)
+        assert "prepared " in prepare(name, made)
+        return made / "data"
+
+    return folder
 
 
 def test_every_command_is_tried():
@@ -115,18 +139,18 @@ def table(tmp_path):
         if line.split()[1] not in ("run", "results", "teach", "grade", "slides", "handout")
     ],
 )
-def test_a_printed_command_works(line, tmp_path, table):
+def test_a_printed_command_works(line, tmp_path, table, called, prepared):
     _, *words = shlex.split(line)
     words = [str(table) if word == "mine.csv" else word for word in words]
     words = [word.replace("$SLURM_ARRAY_TASK_ID", "3") for word in words]
     if words[0] == "audit":
         words += ["--refits", "2", "--output", str(tmp_path / "audit.html")]
+    folder = tmp_path / "data"
     if words[0] == "sweep":
         words += ["--dry-run"] * ("--dry-run" not in words)
         data = words[words.index("--dataset") + 1]
-        if data in SAMPLES:
-            prepare(data, tmp_path)
-    run([sys.executable, "-c", CALL, *words], tmp_path)
+        folder = prepared(data) if data in SAMPLES else folder
+    assert called(words, folder)
 
 
 FIVE = [
@@ -149,19 +173,22 @@ def test_five_commands_lead_from_a_class_list_to_grades():
 def in_folder(words, folder):
     """The words of a command with its files in a folder, at the smallest scale."""
     moved = [re.sub(r"^\.\./|^(?=\w+\.csv$)", f"{folder}/", word) for word in words[1:]]
-    return [sys.executable, "-c", CALL, *moved, "--scale", "smoke"]
+    return [*moved, "--scale", "smoke"]
 
 
 @pytest.mark.parametrize("size", [2, pytest.param(12, marks=pytest.mark.slow)])
-def test_a_class_gets_notebooks_and_grades(size, tmp_path):
-    """The last three of the five commands as printed; between them a student answers."""
+def test_a_class_gets_notebooks_and_grades(size, tmp_path, called):
+    """The last three of the five commands as printed; between them a student answers.
+
+    The last one grades too, so the larger class is graded by it alone.
+    """
     logins = {f"Student {number}": f"s{number}" for number in range(size)}
     rows = "".join(f"{name},{login}\n" for name, login in logins.items())
     (tmp_path / "students.csv").write_text(f"Name,Login\n{rows}")
     sheet = "".join(f"{login},\n" for login in logins.values())
     (tmp_path / "sheet.csv").write_text(f"Login,Homework\n{sheet}")
     teach, grade, again = FIVE[2:]
-    run(in_folder(teach, tmp_path), tmp_path)
+    called(in_folder(teach, tmp_path))
     answers = pd.read_csv(tmp_path / "class" / "answers.csv", index_col="student")
     assert (
         answers.index.tolist() == list(logins)
@@ -172,20 +199,20 @@ def test_a_class_gets_notebooks_and_grades(size, tmp_path):
     copy = first.read_text(encoding="utf-8")
     assert copy.count(blank) == 1
     first.write_text(copy.replace(blank, right), encoding="utf-8")
-    run(in_folder(grade, tmp_path), tmp_path)
-    grades = pd.read_csv(tmp_path / "grades" / "grades.csv", index_col="student")
-    assert grades["total"].tolist() == [1] + [0] * (size - 1)
-    run(in_folder(again, tmp_path), tmp_path)
+    for words in [grade, again] if size == 2 else [again]:
+        called(in_folder(words, tmp_path))
+        grades = pd.read_csv(tmp_path / "grades" / "grades.csv", index_col="student")
+        assert grades["total"].tolist() == [1] + [0] * (size - 1)
     filled = pd.read_csv(tmp_path / "grades" / "sheet.csv", index_col="Login")
     assert filled["Homework"].tolist() == grades["total"].tolist()
 
 
 @pytest.mark.slow
-def test_slides_and_handouts_are_made_as_printed(tmp_path, chromium):
+def test_slides_and_handouts_are_made_as_printed(tmp_path, chromium, called):
     slides, handout = (in_folder(words, tmp_path) for words in FIVE[:2])
-    deck = ROOT / run(slides, tmp_path).splitlines()[-1]
-    assert deck.is_file() and "up to date" in run([*slides, "--check"], tmp_path)
-    run(handout, tmp_path)
+    deck = ROOT / called(slides).splitlines()[-1]
+    assert deck.is_file() and "up to date" in called([*slides, "--check"])
+    called(handout)
     figures = {path.name for path in (tmp_path / "handout" / "figures").iterdir()}
     assert {
         path.removesuffix(".svg") + ".png" for path in figures if path.endswith("svg")
@@ -242,12 +269,11 @@ def test_the_readmes_chapters_run(line, tmp_path):
 
 
 @pytest.mark.parametrize("line", starting("make data-"))
-def test_printed_data_is_prepared(line, tmp_path):
+def test_printed_data_is_prepared(line, prepared):
     _, target, source = shlex.split(line)
     assert source.startswith("SOURCE=")
     name = target.removeprefix("data-")
-    assert "prepared " in prepare(name, tmp_path)
-    assert (tmp_path / "data" / name).is_dir()
+    assert (prepared(name) / name).is_dir()
 
 
 @pytest.mark.parametrize(
