@@ -19,9 +19,6 @@ PARTIAL := $(VENV)/incomplete
 PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --quiet \
 	$(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
-# Workers take tests in the order of tests/conftest.py.
-PARALLEL := -n auto --dist loadgroup --no-loadscope-reorder
-
 # Recipes read these from the environment: YAML values and file names would not survive make's quoting.
 export C P SOURCE
 
@@ -36,11 +33,12 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# A worker takes whole files, so what they set up is set up once, in the order of tests/conftest.py.
 test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..." passes arguments to pytest)
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow" $(T)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow" $(T)
 
 test-slow: $(TEST_STAMP)  ## run the long trials that `make test` leaves out: kills, clusters, large draws
-	$(BIN)/python -m pytest $(PARALLEL) -m slow $(T)
+	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(T)
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
 	$(BIN)/labelaudit book --scale $(SCALE)

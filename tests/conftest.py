@@ -29,13 +29,16 @@ sys.dont_write_bytecode = False
 ROOT = Path(__file__).resolve().parent.parent
 # In seconds. Whoever asks for the site first runs every chapter, on a machine that may be busy.
 SITE_TIMEOUT = 1500
-# The tests of this file come first and build the site.
-BUILDER = "test_pages"
-# Files that take long and need neither the site nor a chapter of the book, the longest first.
-LONG = (
-    *("test_serve", "test_sweep", "test_audit_verdicts", "test_audit_own", "test_audit_command"),
-    *("test_book", "test_audit", "test_adam", "test_runner", "test_audit_intervals", "test_cache"),
-    *("test_training", "test_extras", "test_explorer", "test_ledger"),
+# Workers take whole files in this order, then all others (`--dist loadfile
+# --no-loadscope-reorder`). While one builds the site, the next is busy with long files that need
+# neither the site nor a chapter; doctests come last, so that none waits long for the other's end.
+FIRST = (
+    *("test_pages", "test_serve", "test_sweep", "test_audit_verdicts", "test_audit_command"),
+    *("test_audit_own", "test_audit", "test_runner", "test_book", "test_serve_page"),
+    *("test_audit_intervals", "test_cache", "test_training", "test_extras", "test_explorer"),
+    *("test_teach", "test_instructions", "test_every_chapter", "test_site", "test_chapters"),
+    *("test_explorer_page", "test_explorer_pace", "test_utility_chapter", "test_advantage"),
+    *("test_data_page", "test_grading", "test_posterior", "test_pdf", "test_ledger"),
 )
 # The explorer has shown its first tab, or the one that its address names.
 READY = """() => [...document.querySelectorAll('.explorer-summary, .explorer-story')]
@@ -47,28 +50,12 @@ SOURCES = (
 
 
 def pytest_collection_modifyitems(items):
-    """Give tests of the site the time that building it takes, and begin with the longest.
-
-    Workers take tests in this order (`--no-loadscope-reorder`). One worker builds the site, and
-    runs the chapters for it, before the other needs them; doctests and the like come at the end,
-    so that no worker waits long for the last one.
-    """
+    """Give tests of the site the time that building it takes, and begin with the longest files."""
+    turns = {name: turn for turn, name in enumerate(FIRST)}
+    items.sort(key=lambda item: turns.get(item.path.stem, len(turns)))
     for item in items:
         if "site" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(SITE_TIMEOUT))
-    items.sort(key=_turn)
-
-
-def _turn(item):
-    """When a test has its turn: the site first, then what needs no chapter, then what does."""
-    module = getattr(item, "module", None)
-    name = getattr(module, "__name__", "")
-    if name == BUILDER:
-        return 0
-    if name in LONG:
-        return 1 + LONG.index(name) / len(LONG)
-    needs = "site" in getattr(item, "fixturenames", ()) or hasattr(module, "executed")
-    return 2 if needs else 3
 
 
 @pytest.fixture(scope="session")

@@ -47,12 +47,22 @@ def executed(chapter, **overrides):
     return executed_in_process(chapter, values)
 
 
-def executed_in_process(chapter, values):
-    """Run a chapter's cells in this process, with `values` in place of its parameters.
+def rejected(chapter, **overrides):
+    """Run only a chapter's imports and the cells that may reject its parameters."""
 
-    The outputs are those the tests read: glued numbers, figures as SVG, the text of a cell's last
-    expression, and both streams. As under the runner, an error in a cell tagged `refuses` is an
-    error in the parameters.
+    def kept(cell):
+        tags = cell.metadata.get("tags", [])
+        return {"parameters", "refuses"} & set(tags) or cell.source.startswith("import ")
+
+    return executed_in_process(chapter, DECLARED[chapter].resolve("smoke", overrides), kept)
+
+
+def executed_in_process(chapter, values, kept=lambda cell: True):
+    """Run a chapter's cells, those that are `kept`, with `values` in place of its parameters.
+
+    They run in this process. The outputs are those the tests read: glued numbers, figures as SVG,
+    the text of a cell's last expression, and both streams. As under the runner, an error in a cell
+    tagged `refuses` is an error in the parameters.
     """
     notebook = jupytext.read(CHECKOUT.source(chapter))
     folder = tempfile.TemporaryDirectory(prefix=f"{chapter}-")
@@ -62,7 +72,7 @@ def executed_in_process(chapter, values):
     scope = {"__name__": "__main__"}
     with _isolated(files):
         for cell in notebook.cells:
-            if cell.cell_type != "code":
+            if cell.cell_type != "code" or not kept(cell):
                 continue
             tags = cell.metadata.get("tags", [])
             cell.outputs = []

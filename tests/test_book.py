@@ -25,7 +25,6 @@ from labelaudit import cli
 CLONES = ["", str(ROOT)]
 
 # One worker builds the small book for all of them.
-pytestmark = pytest.mark.xdist_group("book")
 
 
 @pytest.fixture(scope="module")

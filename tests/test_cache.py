@@ -41,7 +41,6 @@ inner.value"""
 
 
 # One worker makes the small book and its first run for all of them.
-pytestmark = pytest.mark.xdist_group("cache")
 
 
 @pytest.fixture(scope="module")

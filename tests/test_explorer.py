@@ -11,8 +11,7 @@ from conftest import ROOT
 import labelaudit as la
 
 pytest.importorskip("playwright.sync_api")
-# One worker opens one browser for all of them.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer")]
+pytestmark = pytest.mark.browser
 
 STATIC = ROOT / "book" / "_static"
 CORE = tuple(

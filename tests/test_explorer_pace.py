@@ -3,8 +3,7 @@
 import pytest
 
 pytest.importorskip("playwright.sync_api")
-# One worker opens one browser for all of them.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer page")]
+pytestmark = pytest.mark.browser
 
 MECHANISMS = ("rr", "llp", "geom", "lap")
 

@@ -7,8 +7,7 @@ import labelaudit as la
 from labelaudit import mechanisms
 
 pytest.importorskip("playwright.sync_api")
-# One worker opens one browser for all of them.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("explorer page")]
+pytestmark = pytest.mark.browser
 
 KINDS = {"rr": "RR", "llp": "LLP", "geom": "LLP+Geom", "lap": "LLP+Lap"}
 

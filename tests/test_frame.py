@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+from conftest import FIRST
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -284,3 +285,9 @@ def test_a_wheel_holds_what_notebooks_import():
         assert any(f"{folder}/".startswith(f"{part}/") for part in included), name
     exercises = ROOT / "book" / "chapters" / "exercises"
     assert exercises.is_dir(), "`labelaudit.teach` imports them by name"
+
+
+def test_the_files_that_begin_the_suite_exist():
+    assert {f"{name}.py" for name in FIRST} <= {
+        path.name for path in Path(__file__).parent.iterdir()
+    }

@@ -13,8 +13,7 @@ from conftest import ROOT
 
 pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python")
-# One worker opens one browser for all of them.
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("pages")]
+pytestmark = pytest.mark.browser
 
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}

@@ -15,7 +15,7 @@ from book.tools.site import jupyter_book
 from labelaudit.command_line import CommandError
 
 pypdf = pytest.importorskip("pypdf")
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("pdf")]
+pytestmark = pytest.mark.browser
 
 CONFIG = {
     "title": "A small book",

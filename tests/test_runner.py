@@ -27,7 +27,6 @@ from labelaudit.book import glue
 ROOT = Path(__file__).resolve().parents[1]
 
 # One worker makes the small book and its first run for all of them.
-pytestmark = pytest.mark.xdist_group("runner")
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,6 @@ from book.tools.runner import Progress, execute
 from book.tools.sphinx_extension import chapter_number, find_title
 from labelaudit import cli
 
-pytestmark = pytest.mark.xdist_group("runs")
-
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):

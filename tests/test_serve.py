@@ -20,8 +20,6 @@ from book.tools.serve import audits, guard, uploads
 from book.tools.serve.guard import RULES, SANDBOX, STILL
 from labelaudit import cli
 
-pytestmark = pytest.mark.xdist_group("serve")
-
 ROOT = Path(__file__).resolve().parents[1]
 CHECK = "/api/check/01_coin"
 COIN = {"scale": "smoke", "values": {"bias": "0.25"}}

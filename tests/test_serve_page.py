@@ -19,7 +19,7 @@ pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
 from playwright.sync_api import expect  # noqa: E402
 
-pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("serve_page")]
+pytestmark = pytest.mark.browser
 
 COIN = "/notebooks/01_coin.html"
 SECONDS = 30

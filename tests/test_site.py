@@ -36,10 +36,6 @@ WITHOUT_EXAMPLE = {
 }
 
 
-# One worker parses the pages for all of them.
-pytestmark = pytest.mark.xdist_group("site")
-
-
 @cache
 def parsed(path):
     return BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
