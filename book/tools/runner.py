@@ -279,6 +279,8 @@ def _kept(
     """Store a finished run, and give its notebook as a later build reads it back."""
     _finish(notebook, made)
     text = nbformat.writes(notebook)
+    # Python puts one beside a module that a chapter writes and imports; it is no file to offer.
+    shutil.rmtree(folder / "files.partial" / "__pycache__", ignore_errors=True)
     # A run that is killed here must not leave an earlier notebook beside half of the files.
     (folder / "notebook.ipynb").unlink(missing_ok=True)
     shutil.rmtree(folder / "files", ignore_errors=True)
