@@ -10,8 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-__all__ = ["glue", "headline", "numbers", "repository_file"]
-
 # Set where the book runs its chapters.
 IN_BOOK = "LABELAUDIT_BOOK"
 _HIDDEN = "application/papermill.record/"

@@ -61,12 +61,13 @@ def _run(arguments: list[str]) -> int:
 def build_parser(command: str | None) -> argparse.ArgumentParser:
     """The parser, complete for the command that is called and an outline for the others."""
     in_clone = _book_tools_are_there()
-    more = "" if in_clone else f" In a clone of the repository there are also {_clone_only()}."
+    *names, last = (name for name, (module, _) in COMMANDS.items() if module.startswith("book."))
+    also = f" In a clone of the repository there are also {', '.join(names)} and {last}."
     parser = Parser(
         prog="labelaudit",
         description="Audit how much a release of private labels helps an attacker guess them,"
         " and run the book that explains it.",
-        epilog=f"labelaudit COMMAND --help tells more about each of them.{more}",
+        epilog=f"labelaudit COMMAND --help tells more about each of them.{also * (not in_clone)}",
     )
     version = f"labelaudit {metadata.version('labelaudit')}"
     parser.add_argument("--version", action="version", version=version)
@@ -92,8 +93,3 @@ def _book_tools_are_there() -> bool:
         return importlib.util.find_spec("book.tools.commands") is not None
     except ModuleNotFoundError:
         return False
-
-
-def _clone_only() -> str:
-    *names, last = (name for name, (module, _) in COMMANDS.items() if module.startswith("book."))
-    return f"{', '.join(names)} and {last}"

@@ -258,9 +258,9 @@ def _frontier(prior: float, others: Floats, epsilon: float, limited: bool) -> Fl
     additive advantage is 2 c(1/2), less what it is without a release. Without `limited` only the
     largest.
     """
-    one, zero = np.append(0, prior * others), np.append((1 - prior) * others, 0)
-    mass = one + zero
-    posteriors, mass = one[mass > 0] / mass[mass > 0], mass[mass > 0]
+    positive, negative = np.append(0, prior * others), np.append((1 - prior) * others, 0)
+    mass = positive + negative
+    posteriors, mass = positive[mass > 0] / mass[mass > 0], mass[mass > 0]
     (low, _, high), _ = three_values(prior, epsilon)
     points = np.unique([0, low, high, 1, *posteriors])
     counted = np.maximum(np.subtract.outer(points, posteriors), 0) @ mass

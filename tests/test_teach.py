@@ -22,7 +22,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import contents, read_source, read_without_proofs
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
-from book.chapters.exercises import Hint, all_exercises, judge
+from book.chapters.exercises import Hint, all_exercises, check, judge, plain
 from book.chapters.exercises.answers import Right, all_hints
 from book.tools.class_copies import key_copy, own_parameters, records, student_copy
 from book.tools.class_list import file_name, read_list
@@ -39,7 +39,6 @@ from book.tools.markdown import (
 )
 from labelaudit import cli
 from labelaudit.command_line import CommandError
-from labelaudit.teach import check, plain
 
 EXERCISES = all_exercises()
 CHECKS = {

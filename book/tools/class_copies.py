@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from book.chapters.exercises import RECORD
 from book.tools.chapters import Chapter
 from book.tools.checkout import Checkout
 from book.tools.class_list import file_name
@@ -28,7 +29,6 @@ from book.tools.markdown import FENCE, GATE, LABEL, SOLUTION, for_jupyter, glued
 from book.tools.parameters import Parameter
 from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
-from labelaudit.teach import RECORD
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -16,13 +16,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from book.chapters.exercises import check
 from book.tools.answers import Submission, collect, read_notebook, written_parameters
 from book.tools.class_copies import checked, csv_text, records
 from book.tools.class_list import Sheet, file_name, read_sheet
 from book.tools.markdown import FENCE, LABEL
 from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
-from labelaudit.teach import check
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -8,6 +8,9 @@ from numpy.typing import ArrayLike
 from labelaudit import checks
 from labelaudit.checks import Floats, at_most, epsilons, sizes
 
+__all__ = ["debiased_variance", "independent_advantage", "response_advantage"]
+__all__ += ["revealed_probability", "two_point_advantage"]
+
 # Numbers of high priors among the others that are less likely than this are left out of a sum.
 RARE = 1e-19
 # Binomial distributions end this many standard deviations from the mean; less than 1e-30 is lost.

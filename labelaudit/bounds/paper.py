@@ -8,6 +8,10 @@ from numpy.typing import ArrayLike
 from labelaudit import checks
 from labelaudit.checks import Floats, epsilons, sizes, variances
 
+__all__ = ["LEMMA_CONSTANT", "general_form", "independent_bernstein_bound", "independent_gap_bound"]
+__all__ += ["independent_root_bound", "individual_form", "individual_lemma_bound", "label_dp_bound"]
+__all__ += ["lemma_bound", "multiplicative_tail_bound", "tail_probability", "tail_threshold"]
+
 # The constant of Lemma A.2.
 LEMMA_CONSTANT = math.exp(-1.5) + math.pi / 4 + math.pi / math.e
 

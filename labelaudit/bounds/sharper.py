@@ -9,6 +9,12 @@ from labelaudit import checks
 from labelaudit.bounds.paper import label_dp_bound
 from labelaudit.checks import Floats, at_most, epsilons, members, sizes, variances
 
+__all__ = ["BAG_CONSTANT", "BESSEL_CONSTANT", "aggregation_bound", "bag_bounds", "bag_gap_bounds"]
+__all__ += ["coin_worth_bounds", "density_limit", "gap_bound", "gap_rate"]
+__all__ += ["independent_tilted_bound", "individual_bound", "label_dp_classes_bound"]
+__all__ += ["label_dp_half_bound", "noisy_bag_bounds", "noisy_bound", "root_bound", "tail_bound"]
+__all__ += ["uniform_advantage_bounds"]
+
 # Twice the supremum of sqrt(v) exp(-v) I0(v), 0.4688224 at v = 0.78998, rounded up. A test proves
 # this and the next by intervals.
 BESSEL_CONSTANT = 0.93765

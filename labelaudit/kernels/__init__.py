@@ -15,8 +15,6 @@ from typing import Any
 from numba import config as numba_config
 from numba import njit
 
-__all__ = ["compiled"]
-
 config: Any = numba_config
 # With fewer priors, a second thread costs more than it saves; on a machine that has other work,
 # threads wait for each other for milliseconds.

@@ -12,25 +12,7 @@ L(z | s). Randomized response is a bag of one. Three kinds cover all of them:
 use, `kinds` their names and colours.
 """
 
-from labelaudit.mechanisms.base import CountChannel, Mechanism
-from labelaudit.mechanisms.kinds import KINDS, Kind, kind_of
-from labelaudit.mechanisms.paper import (
-    GeometricProportions,
-    LabelProportions,
-    LaplaceProportions,
-    NoisyCount,
-    NoRelease,
-    RandomizedResponse,
-)
-from labelaudit.mechanisms.practice import (
-    discrete_gaussian,
-    random_subset,
-    response_with_prior,
-    rounded,
-    suppressed,
-)
-
-__all__ = ["KINDS", "CountChannel", "GeometricProportions", "Kind", "LabelProportions"]
-__all__ += ["LaplaceProportions", "Mechanism", "NoRelease", "NoisyCount", "RandomizedResponse"]
-__all__ += ["discrete_gaussian", "kind_of", "random_subset"]
-__all__ += ["response_with_prior", "rounded", "suppressed"]
+from labelaudit.mechanisms.base import *
+from labelaudit.mechanisms.kinds import *
+from labelaudit.mechanisms.paper import *
+from labelaudit.mechanisms.practice import *

@@ -13,6 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from labelaudit import checks
 from labelaudit.checks import Floats
 
+__all__ = ["CountChannel", "Mechanism"]
+
 
 class Mechanism:
     """The base class of mechanisms. `epsilon` is infinite where there is no label-DP guarantee.

@@ -11,6 +11,8 @@ from labelaudit.mechanisms.paper import (
     RandomizedResponse,
 )
 
+__all__ = ["KINDS", "Kind", "kind_of"]
+
 
 @dataclass(frozen=True)
 class Kind:

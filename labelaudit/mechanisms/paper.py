@@ -10,6 +10,9 @@ from labelaudit import checks
 from labelaudit.checks import Floats
 from labelaudit.mechanisms.base import CountChannel, Mechanism
 
+__all__ = ["GeometricProportions", "LabelProportions", "LaplaceProportions", "NoisyCount"]
+__all__ += ["NoRelease", "RandomizedResponse"]
+
 # Noise of a scale above 1e300 may not fit a float.
 LEAST_RATE = 1e-300
 

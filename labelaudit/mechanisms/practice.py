@@ -10,6 +10,8 @@ import numpy as np
 from labelaudit import checks
 from labelaudit.mechanisms.base import CountChannel
 
+__all__ = ["discrete_gaussian", "random_subset", "response_with_prior", "rounded", "suppressed"]
+
 # Discrete Gaussian noise beyond this many standard deviations has a probability below 1e-70.
 REACH = 18
 
