@@ -90,6 +90,14 @@ def _require_none(bad: NDArray[np.bool_], array: NDArray[Any], name: str, allowe
         raise ValueError(f"{name} must {allowed}, but {name}{list(index)} is {array[index]}")
 
 
+def indices(values: ArrayLike, name: str, size: int, allowed: str) -> Ints:
+    """`values` as whole numbers from 0 to `size` - 1."""
+    array = numbers(values, name)
+    valid = (array >= 0) & (array < size) & (array == np.floor(array))
+    _require_none(~valid, array, name, f"{allowed}, 0 to {size - 1}")
+    return array.astype(np.int64)
+
+
 def probabilities(values: ArrayLike, name: str = "eta") -> Floats:
     """`values` as float64, each in [0, 1]."""
     array = numbers(values, name)

@@ -36,10 +36,6 @@ COMMANDS = {
 }
 
 
-class NeedsClone(CommandError):
-    """The command runs the book, which an installed wheel does not hold."""
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and give its exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
@@ -79,7 +75,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
         return parser
     module = COMMANDS[command][0]
     if module.startswith("book.") and not in_clone:
-        raise NeedsClone(
+        raise CommandError(
             f"`labelaudit {command}` runs the book, which is not part of the installed package:"
             " clone the repository, run `pip install --editable '.[book,train]'` in it, and call"
             " the command there"

@@ -57,7 +57,7 @@ class ClassRandomizedResponse:
 
     def debias(self, releases: ArrayLike) -> Floats:
         """Unbiased estimates of each label's indicator vector: (n_bags, classes)."""
-        numbers = _class_numbers(checks.releases(releases), self.classes)
+        numbers = _released(releases, self)
         keep, flip = self.channel()[0, :2]
         if keep == flip:
             raise ValueError(
@@ -154,7 +154,7 @@ def posterior(eta: ArrayLike, mechanism: ClassMechanism, releases: ArrayLike) ->
     """
     priors = _priors(eta, mechanism)
     if isinstance(mechanism, ClassRandomizedResponse):
-        numbers = _class_numbers(checks.releases(releases), mechanism.classes)
+        numbers = _released(releases, mechanism)
         checks.one_release_each(priors, numbers)
         joint = priors * mechanism.channel()[:, numbers].T[:, None, :]
     else:
@@ -290,18 +290,13 @@ def _priors(eta: ArrayLike, mechanism: ClassMechanism) -> Floats:
     return priors / sums[..., None]
 
 
-def _class_numbers(values: ArrayLike, classes: int, name: str = "releases") -> NDArray[np.int64]:
-    array = checks.numbers(values, name)
-    bad = ~((array >= 0) & (array < classes) & (array == np.floor(array)))
-    if bad.any():
-        raise ValueError(
-            f"{name} must be class numbers from 0 to {classes - 1}, not {array[bad].flat[0]:g}"
-        )
-    return array.astype(np.int64)
+def _released(releases: ArrayLike, mechanism: ClassRandomizedResponse) -> NDArray[np.int64]:
+    values = checks.releases(releases)
+    return checks.indices(values, "releases", mechanism.classes, "be class numbers")
 
 
 def _labels(labels: ArrayLike, mechanism: ClassMechanism) -> NDArray[np.int64]:
-    numbers = _class_numbers(labels, mechanism.classes, "labels")
+    numbers = checks.indices(labels, "labels", mechanism.classes, "be class numbers")
     return checks.bags(numbers.astype(np.float64), mechanism.bag_size, "labels").astype(np.int64)
 
 

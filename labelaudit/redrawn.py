@@ -102,20 +102,12 @@ def _open(beliefs: Floats) -> NDArray[np.bool_]:
 
 def _indices(partitions: ArrayLike, bag_size: int, people: int) -> Ints:
     """`partitions` as indices of people, each person at most once in a partition."""
-    numbers = checks.numbers(partitions, "partitions")
-    if numbers.ndim != 3 or numbers.shape[2] != bag_size:
+    members = checks.indices(partitions, "partitions", people, "hold indices of people")
+    if members.ndim != 3 or members.shape[2] != bag_size:
         raise ValueError(
             f"partitions must have shape (times, n_bags, {bag_size}) for bag size {bag_size}, "
-            f"not {numbers.shape}"
+            f"not {members.shape}"
         )
-    valid = (numbers >= 0) & (numbers < people) & (numbers == np.floor(numbers))
-    if not valid.all():
-        index = np.argwhere(~valid)[0].tolist()
-        raise ValueError(
-            f"partitions must hold indices of people, 0 to {people - 1}, but partitions{index} "
-            f"is {numbers[tuple(index)]:g}"
-        )
-    members = numbers.astype(np.int64)
     for number, bags in enumerate(members):
         seen = np.bincount(bags.ravel(), minlength=1)
         if seen.max() > 1:

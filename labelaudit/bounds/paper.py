@@ -1,6 +1,7 @@
 """The paper's bounds on the advantage, with their constants."""
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,10 +49,10 @@ def independent_bernstein_bound(p: ArrayLike, bag_size: ArrayLike) -> Floats:
     return np.exp(-(gap**2) * sizes(bag_size) / spread)
 
 
-def _width(others: Floats, variance: Floats) -> Floats:
-    """c_k of Lemma A.2 for k = `others`."""
-    log = np.log(8 * others)
-    return (log / 3 + np.sqrt(2 * log + 12 * others * variance * log) / 6) / np.sqrt(others)
+def c_k(k: Any, variance: Any, math: Any = np) -> Any:
+    """The paper's c_k (Lemma A.2); `variance` is p(1 - p), `math` numpy or interval arithmetic."""
+    log = math.log(8 * k)
+    return (log / 3 + math.sqrt(2 * log + 12 * k * variance * log) / 6) / math.sqrt(k)
 
 
 def lemma_bound(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
@@ -63,7 +64,7 @@ def lemma_bound(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
     prior, spread = checks.probabilities(p, "p"), variances(mu)
     k = sizes(bag_size, 2) - 1
     root = np.sqrt(LEMMA_CONSTANT * np.sqrt(spread) / k**1.5)
-    return k**0.25 * np.sqrt(2 * _width(k, prior * (1 - prior))) * root + spread / k
+    return k**0.25 * np.sqrt(2 * c_k(k, prior * (1 - prior))) * root + spread / k
 
 
 def general_form(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
@@ -110,7 +111,7 @@ def individual_lemma_bound(
     with np.errstate(divide="ignore"):
         inner = (1 - 2 * spread) ** k + math.pi / (4 * spread * k) ** 1.5
         inner = inner + math.pi / (math.e * spread * k**2)
-    total = 1 / k + k**0.25 * np.sqrt(2 * _width(k, prior * (1 - prior)) * inner)
+    total = 1 / k + k**0.25 * np.sqrt(2 * c_k(k, prior * (1 - prior)) * inner)
     with np.errstate(invalid="ignore"):
         return np.where(own == 0, 0.0, own * total)
 

@@ -17,6 +17,7 @@ from scipy import special, stats
 
 from labelaudit import bounds
 from labelaudit.advantage import additive_advantage
+from labelaudit.bounds.paper import c_k as c_k
 from labelaudit.ledger.check import Search
 from labelaudit.mechanisms import LabelProportions
 
@@ -81,13 +82,6 @@ def half_or_nothing(weight: float, bag_size: int) -> float:
     fair = np.arange(bag_size)
     gain = np.exp(log_binomial(fair, fair // 2) - (fair + 1) * np.log(2))
     return float(stats.binom.pmf(fair, bag_size - 1, weight) @ gain)
-
-
-def c_k(k: Any, variance: Any, math: Any = np) -> Any:
-    """The paper's c_k (Lemma A.2); `variance` is p(1 - p), `math` numpy or interval arithmetic."""
-    logarithm = math.log(8 * k)
-    root = math.sqrt(2 * logarithm + 12 * k * variance * logarithm)
-    return (logarithm / 3 + root / 6) / math.sqrt(k)
 
 
 def lemma_bound(
