@@ -233,7 +233,10 @@ def test_the_command_streams_priors_without_labels(folder, tmp_path, capsys):
 
 @pytest.mark.slow
 def test_processes_give_the_same(tmp_path):
-    write(tmp_path / "priors.parquet", np.random.default_rng(3).beta(2, 5, 4096))
+    for number in range(5):
+        write(tmp_path / f"{number}.parquet", np.random.default_rng(number).beta(2, 5, 4096))
+    assert len(stream.parts_of(tmp_path, "eta", None)) == 5
     alone = stream_priors(tmp_path, "eta", PLAN)
     with local(2) as engine:
-        assert stream_priors(tmp_path, "eta", PLAN, engine=engine).exposures == alone.exposures
+        shared = stream_priors(tmp_path, "eta", PLAN, engine=engine)
+    assert shared.exposures == alone.exposures and (shared.workers, alone.workers) == (2, 1)

@@ -153,12 +153,16 @@ def settings_of(
         values = {"bag_size": bag_sizes, "epsilon": epsilons}
         taken = [parameter for parameter in PARAMETERS if parameter in kind.parameters]
         for combination in itertools.product(*(values[parameter] for parameter in taken)):
-            chosen = dict(zip(taken, combination, strict=True))
-            setting = Setting(kind, construct(kind, chosen), tuple(chosen.items()))
-            if setting.own:
-                setting = replace(setting, checked=check_own(setting.mechanism, setting.title))
-            settings.append(setting)
+            settings.append(setting_of(kind, dict(zip(taken, combination, strict=True))))
     return tuple(settings)
+
+
+def setting_of(kind: Kind, values: dict[str, Any]) -> Setting:
+    """A setting of a kind, checked where the mechanism is the user's own."""
+    setting = Setting(kind, construct(kind, values), tuple(values.items()))
+    if setting.own:
+        setting = replace(setting, checked=check_own(setting.mechanism, setting.title))
+    return setting
 
 
 @dataclass(frozen=True)

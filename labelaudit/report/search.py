@@ -18,8 +18,8 @@ from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Kind, Mechanism
 from labelaudit.report.attack import Attacks, Exposure
 from labelaudit.report.decisions import MATERIAL, MOST_PROVEN, Decision
-from labelaudit.report.own_mechanism import check_own, construct, has_channel
-from labelaudit.report.plan import LEAST_BAGS, AuditPlan, Setting, Target
+from labelaudit.report.own_mechanism import construct, has_channel
+from labelaudit.report.plan import LEAST_BAGS, AuditPlan, Setting, Target, setting_of
 from labelaudit.report.utility import first_bags, worth_of
 
 # Records on which the advantage by eta is computed while searching.
@@ -105,14 +105,6 @@ def candidates_of(kind: Kind, eta: Floats, plan: AuditPlan, target: Target) -> I
         epsilon = _largest(keeps)
         if epsilon is not None:
             yield setting_of(kind, fixed | {"epsilon": epsilon})
-
-
-def setting_of(kind: Kind, values: dict[str, Any]) -> Setting:
-    """A setting of a kind, checked where the mechanism is the user's own."""
-    setting = Setting(kind, construct(kind, values), tuple(values.items()))
-    if setting.own:
-        setting = replace(setting, checked=check_own(setting.mechanism, setting.title))
-    return setting
 
 
 def _keeps(kind: Kind, values: dict[str, Any], eta: Floats, target: Target) -> bool:

@@ -96,14 +96,6 @@ def proving(decision: Decision) -> str:
     return f"this proves {100 * decision.exposure.revealed.value:.2g}% of labels to anyone"
 
 
-def _verb(names: Sequence[object], singular: str, plural: str) -> str:
-    return singular if len(names) == 1 else plural
-
-
-def _range(interval: Interval) -> str:
-    return f"{interval.value:.4f} ({interval.low:.4f} to {interval.high:.4f})"
-
-
 def _reasons(decisions: Sequence[Decision]) -> str:
     return "; ".join(dict.fromkeys(decision.why for decision in decisions))
 
@@ -216,9 +208,7 @@ def advice(
     name = kind[0].upper() + kind[1:]
     unclear = [decision for decision in decisions if decision.unclear]
     if chosen is None and not unclear:
-        if len(decisions) == 1:
-            return f"{name}: the one setting tried misses the target."
-        return f"{name}: none of the {len(decisions)} settings tried meets the target."
+        return f"{name}: no setting tried meets the target ({_reasons(decisions)})."
     if chosen is None:
         missed = len(decisions) - len(unclear)
         rest = f"{missed} miss{'es' * (missed == 1)} it"
@@ -231,8 +221,8 @@ def advice(
     sentences = [
         f"{name}: {exposure.title} is the least noisy setting tried that meets the target"
         f" ({chosen.why}){proves}.",
-        f"Its additive advantage is {_range(exposure.plug_in)} by the estimate of eta and"
-        f" {_range(exposure.realised)} on the true labels.",
+        f"Its additive advantage is {exposure.plug_in} by the estimate of eta and"
+        f" {exposure.realised} on the true labels.",
         _cost(costs[chosen.setting], costs.get(None)),
     ]
     less_noisy = [each for each in decisions[: decisions.index(chosen)] if each.unclear]
@@ -253,7 +243,7 @@ def _cost(cost: Utility, clean: Utility | None) -> str:
     if cost.auc and cost.loss and clean and clean.auc:
         parts.append(
             f"a model trained on releases has AUC {cost.auc.value:.3f} against"
-            f" {clean.auc.value:.3f} on clean labels, a loss of {_range(cost.loss)}"
+            f" {clean.auc.value:.3f} on clean labels, a loss of {cost.loss}"
         )
     return f"What it costs: {', and '.join(parts)}."
 
@@ -266,16 +256,11 @@ def advice_on_own_bags(decisions: Sequence[Decision], best: Decision | None) -> 
     if best is not None:
         text = f"{best.exposure.title} is the least noisy that meets it ({best.why})"
         text += f", but {proving(best)}" if best.proves else ""
-    elif len(decisions) == 1:
-        answer = "the data cannot tell" if unclear else "it does not meet it"
-        text = f"{answer} ({decisions[0].why})"
     elif not unclear:
-        text = "none meets it"
+        text = f"no setting meets it ({_reasons(decisions)})"
     else:
-        text = (
-            f"none is shown to meet it: for {len(unclear)} of {len(decisions)} the data cannot tell"
-            f" ({_reasons(unclear)})"
-        )
+        number = f"{len(unclear)} of {len(decisions)}"
+        text = f"for {number} settings the data cannot tell ({_reasons(unclear)}), none meets it"
     return f" In the table's own bags {text}."
 
 
@@ -283,7 +268,7 @@ def own_bags(advices: Sequence[Advice]) -> str:
     """Which settings meet the target in the table's own bags."""
     titles = [each.own_bags.exposure.title for each in advices if each.own_bags]
     if titles:
-        return f"In the table's own bags {listed(titles)} {_verb(titles, 'meets', 'meet')} it."
+        return f"In the table's own bags {listed(titles)} meet{'s' * (len(titles) == 1)} it."
     return "In the table's own bags no setting is shown to meet it."
 
 
