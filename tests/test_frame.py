@@ -279,7 +279,7 @@ def test_a_wheel_holds_what_notebooks_import():
         for text in texts
         for name in re.findall(r"^from ((?:book|labelaudit)\b\S*)", text, re.M)
     }
-    assert {"book.chapters.verdicts", "labelaudit.teach"} <= names
+    assert {"book.chapters.verdicts", "book.chapters.exercises"} <= names
     for name in names:
         folder = name.replace(".", "/")
         assert any(f"{folder}/".startswith(f"{part}/") for part in included), name

@@ -33,7 +33,7 @@ def tricks():
     """One notebook that tries many things; each cell is one trick."""
     made = notebook(
         "epsilon = 50",
-        "import labelaudit.teach\nlabelaudit.teach.check = lambda *a, **k: True",
+        "import book.chapters.exercises as real\nreal.check = real.judge = lambda *a, **k: True",
         "class Equal(float):\n"
         "    def __eq__(self, other): return True\n"
         "    def __sub__(self, other): return 0.0\n"

@@ -15,8 +15,7 @@ from matplotlib.colors import to_rgb
 
 import labelaudit as la
 from book.chapters import figures
-from book.chapters.beliefs import beliefs, likelihood
-from book.chapters.drawn import write_numbers
+from book.chapters.drawn import beliefs, likelihood, write_numbers
 from labelaudit import plots, priors
 
 MECHANISMS = {

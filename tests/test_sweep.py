@@ -26,7 +26,7 @@ from sklearn.metrics import roc_auc_score
 from sweep_work import constant, deadly, endless, failing, slow, slow_valley, threads, valley
 from tqdm import tqdm
 
-from book.tools import scaling
+from book.tools import published, scaling
 from book.tools.chapters import load_chapters
 from labelaudit import (
     LabelProportions,
@@ -38,7 +38,7 @@ from labelaudit import (
 from labelaudit.datasets import Dataset, Split
 from labelaudit.datasets.dataset import Arrays
 from labelaudit.learning import sweep
-from labelaudit.learning.sweep import advantages, comparisons, imports, runs
+from labelaudit.learning.sweep import advantages, comparisons, runs
 from labelaudit.learning.sweep import store as stores
 from labelaudit.learning.sweep.command import SCALES, scale_grid
 from labelaudit.learning.sweep.grid import ETA, Grid, GridError, mechanism, next_rate, read_grid
@@ -886,7 +886,7 @@ def test_only_the_rows_of_the_same_runs_are_taken(data, store, tmp_path):
     frame.loc[4, "learning_rate"] *= 1.001
     frame.to_csv(tmp_path / "table.csv", index=False)
     fresh = Store(tmp_path / "fresh")
-    assert imports.adopt(tmp_path / "table.csv", GRID, data, fresh) == RUNS - 5
+    assert published.adopt(tmp_path / "table.csv", GRID, data, fresh) == RUNS - 5
     assert len(sweep.plan(GRID, data, fresh).to_do) == 5
 
 
@@ -903,7 +903,7 @@ def test_a_bad_table_is_refused(text, said, tmp_path, capsys):
     path, grid = tmp_path / "table.csv", tmp_path / "grid.yml"
     grid.write_text("mechanisms: {clean: {}}")
     if text == "twice":
-        columns = [*imports.IDENTITY, *imports.RESULT, "diverged"]
+        columns = [*published.IDENTITY, *published.RESULT, "diverged"]
         text = f"{','.join(columns)}\n" + 2 * f"{','.join('1' for _ in columns)}\n"
     if text is not None:
         path.write_text(text)

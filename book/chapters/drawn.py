@@ -1,7 +1,10 @@
-"""The numbers that a figure draws, as a table: what `labelaudit.book.numbers` writes."""
+"""What is drawn: the numbers of a figure as a table, and the two figures of chapter 01 alone.
+
+`write_numbers` makes the table that `labelaudit.book.numbers` writes.
+"""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +13,9 @@ from matplotlib.collections import PathCollection
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
+from numpy.typing import ArrayLike
+
+from labelaudit.mechanisms import Mechanism, kind_of
 
 # The columns of a series by name, all of one length.
 Series = dict[str, Any]
@@ -86,3 +92,33 @@ def _name(artist: Any) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def beliefs(
+    axes: Axes, names: Sequence[str], eta: ArrayLike, posteriors: Mapping[Mechanism, ArrayLike]
+) -> None:
+    """A line for each member of a bag: the prior as a vertical bar, the posteriors as markers."""
+    lines = np.arange(len(names), dtype=float)
+    axes.scatter(eta, lines, marker="|", s=420, color="black", linewidths=2, label="prior")
+    for mechanism, values in posteriors.items():
+        kind = kind_of(mechanism)
+        axes.scatter(values, lines, marker=kind.marker, s=48, color=kind.colour, label=kind.name)
+    axes.set(xlim=(-0.03, 1.03), xlabel="probability that the label is 1")
+    named_lines(axes, names)
+
+
+def named_lines(axes: Axes, names: Sequence[str]) -> None:
+    """Name the horizontal lines 0, 1, ... from top to bottom."""
+    axes.set_yticks(np.arange(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="y", color="#dddddd")
+    axes.set_axisbelow(True)
+
+
+def likelihood(axes: Axes, mechanism: Mechanism, release: float) -> None:
+    """How well each count explains a release, the best one scaled to 1."""
+    values = mechanism.likelihood([release])[0]
+    kind = kind_of(mechanism)
+    axes.bar(np.arange(values.size), values, color=kind.colour, edgecolor="black", linewidth=0.5)
+    axes.set(title=kind.name, xlabel="number of ones", ylim=(0, 1.08))
+    axes.set_xticks(np.arange(0, values.size, 1 + values.size // 9))

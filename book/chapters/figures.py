@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.metrics import roc_curve
 
-from book.chapters.beliefs import named_lines
+from book.chapters.drawn import named_lines
 from book.chapters.real import REAL
 from labelaudit import plots
 from labelaudit.advantage import additive_advantage

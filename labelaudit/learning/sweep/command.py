@@ -177,14 +177,14 @@ def run_results(arguments: argparse.Namespace) -> int:
 def _import(store: Store, arguments: argparse.Namespace) -> int:
     """Take trainings from a table, data set by data set."""
     from labelaudit.learning import sweep
-    from labelaudit.learning.sweep.imports import adopt, read_table
 
     if arguments.grid is None or arguments.export is not None or arguments.verify:
         raise CommandError("--import goes with --grid FILE, and neither --export nor --verify")
+    tools = _book_tools("published", "--import is for the table that ships with the book")
     grid = read_grid(arguments.grid)
-    rows = Counter(row["dataset"] for row in read_table(arguments.table).values())
+    rows = Counter(row["dataset"] for row in tools.read_table(arguments.table).values())
     for name in [arguments.dataset] if arguments.dataset else sorted(rows):
-        count = adopt(arguments.table, grid, sweep.load(name, grid), store)
+        count = tools.adopt(arguments.table, grid, sweep.load(name, grid), store)
         print(f"{name}: {count:,} of the table's {rows[name]:,} trainings are new to the store")
     return 0
 
@@ -228,17 +228,18 @@ def _grid(arguments: argparse.Namespace) -> Grid:
 
 def scale_grid(scale: str) -> Grid:
     """The grid that chapter 12 runs at a scale, in a clone."""
+    why = "a scale is read from the parameters of chapter 12: give a grid with --grid FILE"
+    return _book_tools("sweep_scales", why).scale_grid(scale)
+
+
+def _book_tools(module: str, why: str) -> Any:
+    """A module of the book's tools; by name, as in `cli`, since they are in a clone only."""
     try:
-        # By name, as in `cli`: the book's own tools are part of a clone and of no wheel.
-        tools = importlib.import_module("book.tools.sweep_scales")
+        return importlib.import_module(f"book.tools.{module}")
     except ModuleNotFoundError as error:
         if not (error.name or "").startswith("book"):
             raise
-        raise CommandError(
-            "a scale is read from the parameters of chapter 12, which are in a clone of the"
-            " repository and not in the installed package; give a grid with --grid FILE"
-        ) from None
-    return tools.scale_grid(scale)
+        raise CommandError(f"{why}, or work in a clone of the repository") from None
 
 
 def _shard(text: str | None) -> tuple[int, int]:
