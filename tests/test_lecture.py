@@ -1,13 +1,15 @@
 """Slides and handouts: what is projected, what only the speaker sees, and what needs no network."""
 
+import io
 import re
 from types import SimpleNamespace
 
+import matplotlib.pyplot as plt
 import pytest
 from bs4 import BeautifulSoup
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
-from book.tools import handout, slides
+from book.tools import handout, slides, tall_figures
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 
@@ -54,6 +56,27 @@ def test_boxes_figures_and_exercises_are_slides_in_order():
     assert [slide.kind for slide in made()] == [
         *("title", "prediction", "figure", "box", "box", "box", "prose", "exercise")
     ]
+
+
+def drawn(rows):
+    """A figure of three columns as matplotlib writes it."""
+    figure, _ = plt.subplots(rows, 3, figsize=(9, 2.2 * rows))
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None})
+    plt.close(figure)
+    return file.getvalue()
+
+
+def test_a_tall_figure_is_shown_in_bands_of_whole_rows():
+    tall, low = drawn(5), drawn(2)
+    parts = tall_figures.bands(tall)
+    heights = [float(tall_figures.ROOT.search(part)[2]) for part in parts]
+    whole = float(tall_figures.ROOT.search(tall)[2])
+    tops = sorted({round(float(top), 1) for _, top in tall_figures.PANEL.findall(tall)})
+    head = tops[0] - tall_figures.MARGIN
+    assert len(tops) == 5 and len(parts) == 3 and max(heights) <= 0.6 * 648 < whole
+    assert sum(heights) - len(parts) * head == pytest.approx(whole - head)
+    assert tall_figures.bands(low) == [low] and tall_figures.bands(SVG) == [SVG]
 
 
 def test_a_prediction_comes_before_the_figure():

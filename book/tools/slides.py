@@ -18,6 +18,7 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 from bs4.element import NavigableString, Tag
 
+from book.tools import tall_figures
 from book.tools.checkout import Checkout
 from book.tools.page import write_page
 from book.tools.runner import Execution
@@ -35,6 +36,7 @@ PANELS = {"your-run", "run-this-chapter", "how-this-page-was-made"}
 BLOCKS = ("p", "ul", "ol", "dl", "table", "pre", "figure")
 PACKAGE = "sphinx_revealjs"
 TEMPLATE = Path(__file__).parent / "templates" / "slides.html"
+RULES = (Path(__file__), Path(tall_figures.__file__), TEMPLATE)
 
 
 @dataclass
@@ -60,9 +62,9 @@ def deck_path(checkout: Checkout, chapter: str) -> Path:
 
 
 def made_from(execution: Execution) -> str:
-    """A digest of what a deck shows: the run, and the rules of this module and its template."""
+    """A digest of what a deck shows: the run, and the rules by which slides are made."""
     facts = {name: execution.facts[name] for name in ("key", "started", "parameters")}
-    return digest([facts, file_digest(Path(__file__)), file_digest(TEMPLATE)])
+    return digest([facts, *map(file_digest, RULES)])
 
 
 def is_current(checkout: Checkout, execution: Execution) -> bool:
@@ -247,7 +249,8 @@ def _split(slide: Slide) -> Iterator[Slide]:
     parts: list[list[Tag]] = [[]]
     for block in slide.blocks:
         for piece in _pieces(block):
-            if parts[-1] and sum(map(weight, parts[-1])) + weight(piece) > FULL:
+            full = sum(map(weight, parts[-1])) + weight(piece) > FULL or piece.name == "figure"
+            if parts[-1] and full:
                 parts.append([])
             parts[-1].append(piece)
     for number, blocks in enumerate(parts):
@@ -256,7 +259,10 @@ def _split(slide: Slide) -> Iterator[Slide]:
 
 
 def _pieces(block: Tag) -> Iterator[Tag]:
-    """A long list as several lists, everything else as it is."""
+    """A long list as several lists, a tall figure as several figures, all else as it is."""
+    if block.name == "figure":
+        yield from tall_figures.in_bands(block)
+        return
     if block.name not in ("ul", "ol") or weight(block) <= FULL:
         yield block
         return
