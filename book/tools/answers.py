@@ -128,7 +128,8 @@ async def _run(
     """Execute every cell, and read the answers after each of them."""
     client = NotebookClient(
         notebook,
-        km=BookKernel(),
+        km=BookKernel(transport_encryption="auto"),
+        extra_arguments=["--log-level=ERROR"],
         timeout=seconds,
         startup_timeout=START_SECONDS,
         allow_errors=True,
@@ -159,7 +160,7 @@ async def _run(
         for output in cell.get("outputs", [])
     )
     if errors:
-        submission.remarks.append(f"{errors} cells ended in an error")
+        submission.remarks.append(f"cells that ended in an error: {errors}")
 
 
 async def _interrupted(client: Any) -> bool:

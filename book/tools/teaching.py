@@ -160,7 +160,8 @@ def grade_collected(arguments: argparse.Namespace) -> int:
 
     def progress(grade: grading.Grade) -> None:
         remarks = f" ({'; '.join(grade.remarks)})" if grade.remarks else ""
-        print(f"{grade.student}: {grade.total:g} points{remarks}", flush=True)
+        unit = "point" if grade.total == 1 else "points"
+        print(f"{grade.student}: {grade.total:g} {unit}{remarks}", flush=True)
 
     grades = grading.grade_class(owners, owned, runs, arguments.seconds, progress)
     out = arguments.out
