@@ -175,7 +175,7 @@ def test_a_student_copy_waits_for_every_answer(chapter):
 
 
 # One chapter of theory, one that trains, one with files of its own.
-@pytest.mark.parametrize("chapter", ["02_additive_advantage", "09_learning", "14_audit"])
+@pytest.mark.parametrize("chapter", ["02_additive_advantage", "17_training", "14_audit"])
 def test_a_student_copy_runs_and_waits_for_answers(chapter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     copy = copied(chapter)
