@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from labelaudit.report import words
 from labelaudit.report.attack import AttackRound, expose
 from labelaudit.report.decisions import Advice, Decision, advise, decide
 from labelaudit.report.eta import EtaEstimates, Progress, estimate_eta
-from labelaudit.report.numbers import decided, made_at, verdicts
+from labelaudit.report.numbers import DecidedReport, decided, made_at
 from labelaudit.report.plan import LEAST_BAGS, LEAST_OF_EACH, AuditPlan, Setting, Target
 from labelaudit.report.utility import WORTH_RECORDS, Utility, first_bags
 
@@ -48,7 +49,7 @@ RR_PRIOR = replace(
 
 
 @dataclass(frozen=True, repr=False)
-class ClassReport:
+class ClassReport(DecidedReport):
     """What to publish of a label with several classes, and why; the parts are those of `Report`."""
 
     name: str
@@ -75,17 +76,6 @@ class ClassReport:
         names += ["utilities", "made", "command"]
         values = {name: getattr(self, name) for name in names}
         return values | {"settings": [decided(each) for each in self.decisions]}
-
-    @property
-    def verdicts(self) -> pandas.DataFrame:
-        """For each setting whether it meets the target, why, what it proves and guarantees."""
-        return verdicts(self.decisions)
-
-    def save(self, path: str | Path = "report.html") -> Path:
-        """Write the page, and beside it every number as JSON; returns the page's path."""
-        from labelaudit.report.page import write_both
-
-        return write_both(self, Path(path))
 
     def __repr__(self) -> str:
         """The conclusion in a line; never a label, a feature or an id."""
@@ -114,25 +104,18 @@ def class_settings(names: Sequence[str], plan: AuditPlan, classes: int) -> tuple
         if option not in NAMES:
             known = "rr, llp, rr-prior=P,P,..."
             raise ValueError(f"for several classes a mechanism is one of {known}, not {name}")
-        made: dict[tuple[str, float], ClassMechanism]
-        if option == "rr-prior":
+        kind, parameter, values = KINDS["RR"], "epsilon", plan.epsilons
+        make: Any = partial(ClassRandomizedResponse, classes)
+        if option == "llp":
+            values = [k for k in plan.bag_sizes if math.comb(k + classes - 1, k) <= MOST_SPLITS]
+            kind, parameter, make = KINDS["LLP"], "bag_size", partial(ClassProportions, classes)
+        elif option == "rr-prior":
             try:
                 prior = tuple(float(number) for number in numbers.split(","))
             except ValueError:
                 raise ValueError(f"rr-prior is written rr-prior=P,P,..., not {name!r}") from None
-            made = {
-                ("epsilon", each): ClassResponseWithPrior(classes, each, prior=prior)
-                for each in plan.epsilons
-            }
-        elif option == "rr":
-            made = {
-                ("epsilon", each): ClassRandomizedResponse(classes, each) for each in plan.epsilons
-            }
-        else:
-            sizes = [k for k in plan.bag_sizes if math.comb(k + classes - 1, k) <= MOST_SPLITS]
-            made = {("bag_size", k): ClassProportions(classes, k) for k in sizes}
-        kind = {"rr": KINDS["RR"], "llp": KINDS["LLP"], "rr-prior": RR_PRIOR}[option]
-        settings += [Setting(kind, each, (parameter,)) for parameter, each in made.items()]  # type: ignore[arg-type]
+            kind, make = RR_PRIOR, partial(ClassResponseWithPrior, classes, prior=prior)
+        settings += [Setting(kind, make(value), ((parameter, value),)) for value in values]
     return tuple(settings)
 
 
@@ -215,7 +198,9 @@ def audit_classes(
     if len(table) != len(codes):
         raise ValueError("every row must have a person")
     settings = [
-        each for each in class_settings(names, plan, len(classes)) if _fits(each, len(table))
+        setting
+        for setting in class_settings(names, plan, len(classes))
+        if setting.mechanism.bag_size * LEAST_BAGS <= len(table)
     ]
     etas, found = class_etas(table, codes, plan, progress)
     stake = max(
@@ -252,7 +237,3 @@ def audit_classes(
         etas=etas,
         made=made_at(),
     )
-
-
-def _fits(setting: Setting, rows: int) -> bool:
-    return setting.mechanism.bag_size * LEAST_BAGS <= rows

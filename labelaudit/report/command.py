@@ -150,7 +150,6 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> int:
     """Priors without labels: all rows of a file or folder, in constant memory."""
     from labelaudit.learning.sweep.engines import cores, local
-    from labelaudit.report.page import write_both
     from labelaudit.report.plan import AuditPlan, Target
     from labelaudit.report.stream import stream_priors
 
@@ -167,7 +166,7 @@ def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> 
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
     command = shlex.join(["labelaudit", *arguments.given])
-    write_both(dataclasses.replace(report, command=command), page)
+    dataclasses.replace(report, command=command).save(page)
     print(f"{report.headline}\n{report.larger}")
     print(f"{page} is the page to read; {numbers} holds every number")
     return 0

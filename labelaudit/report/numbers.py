@@ -11,6 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,10 +68,26 @@ def frame(name: str, rows: Sequence[Any]) -> pandas.DataFrame:
     return pandas.DataFrame({title: list(map(get, rows)) for title, get in columns.items()})
 
 
-def verdicts(decisions: Sequence[Decision]) -> pandas.DataFrame:
-    """For each setting whether it meets the target, why, what it proves and guarantees."""
-    columns = ["verdict", "why", "plug-in", "realised", "revealed", "epsilon"]
-    return frame("attack", decisions).set_index("setting")[columns]
+class SavedReport:
+    """A report that can be saved."""
+
+    def save(self, path: str | Path = "report.html") -> Path:
+        """Write the page, and beside it every number as JSON; returns the page's path."""
+        from labelaudit.report.page import write_both
+
+        return write_both(self, Path(path))
+
+
+class DecidedReport(SavedReport):
+    """A report with a decision on each setting."""
+
+    decisions: tuple[Decision, ...]
+
+    @property
+    def verdicts(self) -> pandas.DataFrame:
+        """For each setting whether it meets the target, why, what it proves and guarantees."""
+        columns = ["verdict", "why", "plug-in", "realised", "revealed", "epsilon"]
+        return frame("attack", self.decisions).set_index("setting")[columns]
 
 
 def tables(report: Report) -> dict[str, pandas.DataFrame]:

@@ -44,7 +44,7 @@ HISTOGRAM_BINS = 20
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Report(numbers.DecidedReport):
     """Every number of an audit, and the advice that follows from them.
 
     `headline` says what to publish, `reasons` why, `warnings` what is wrong with the table or with
@@ -101,11 +101,6 @@ class Report:
         return numbers.tables(self)
 
     @property
-    def verdicts(self) -> pandas.DataFrame:
-        """For each setting whether it meets the target, why, what it proves and guarantees."""
-        return numbers.verdicts(self.decisions)
-
-    @property
     def values(self) -> dict[str, Any]:
         """What the JSON file holds."""
         return numbers.values_of(self)
@@ -116,12 +111,6 @@ class Report:
         from labelaudit.report import figures
 
         return figures.drawn(self)
-
-    def save(self, path: str | Path = "report.html") -> Path:
-        """Write the page, and beside it every number as JSON; returns the page's path."""
-        from labelaudit.report.page import write_both
-
-        return write_both(self, Path(path))
 
     def __repr__(self) -> str:
         """The conclusion in a line; never a label, a feature or an id."""

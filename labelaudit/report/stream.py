@@ -30,7 +30,7 @@ from labelaudit.kernels.distribution import BINS, RADIX
 from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.report.eta import Progress
-from labelaudit.report.numbers import made_at, plain
+from labelaudit.report.numbers import SavedReport, made_at, plain
 from labelaudit.report.own_mechanism import construct, has_channel
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
 
@@ -64,7 +64,7 @@ class PriorsExposure:
 
 
 @dataclass(frozen=True)
-class PriorsReport:
+class PriorsReport(SavedReport):
     """Every setting against the target, and what the run took."""
 
     name: str
