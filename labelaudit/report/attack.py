@@ -290,12 +290,11 @@ def expose(
     labels: Labels,
     estimates: EtaEstimates,
     plan: AuditPlan,
-    progress: Progress = lambda line: None,
-    persons: Ints | None = None,
+    *,
     settings: Sequence[Setting] = (),
-    attacker: Callable[..., AttackRound] = attack,
+    **options: Any,
 ) -> tuple[Exposure, ...]:
-    """Attack every setting of the plan, or the given ones, as `Attacks` does.
+    """Attack every setting of the plan, or the given ones; options are those of `Attacks`.
 
     >>> import numpy as np
     >>> from labelaudit.report.eta import EtaEstimates
@@ -305,8 +304,7 @@ def expose(
     >>> exposure.title, round(exposure.plug_in.value, 4), exposure.contradicted
     ('RR (epsilon 1)', 0.2311, False)
     """
-    attacks = Attacks(labels, estimates, plan, progress, persons, attacker)
-    return attacks(settings or plan.settings)
+    return Attacks(labels, estimates, plan, **options)(settings or plan.settings)
 
 
 def drawn_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> Ints:

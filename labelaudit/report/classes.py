@@ -26,7 +26,7 @@ from labelaudit.multiclass import (
     worth,
 )
 from labelaudit.report import words
-from labelaudit.report.attack import AttackRound, expose
+from labelaudit.report.attack import AttackRound, Attacks
 from labelaudit.report.decisions import Advice, Decision, advise, decide
 from labelaudit.report.eta import EtaEstimates, Progress, estimate_eta
 from labelaudit.report.numbers import DecidedReport, decided, made_at
@@ -214,8 +214,8 @@ def audit_classes(
         each.p_value * len(tests) < 0.05 and each.excess > target.matters(stake) for each in tests
     ]
     estimates = EtaEstimates(etas, True, tests[0])
-    exposures = expose(codes, estimates, plan, progress, table.persons, settings, attack_classes)
-    decisions = tuple(decide(each, target, trusted=not any(wrong)) for each in exposures)
+    attacks = Attacks(codes, estimates, plan, progress, table.persons, attack_classes)
+    decisions = tuple(decide(each, target, trusted=not any(wrong)) for each in attacks(settings))
     shuffled = np.random.default_rng([plan.seed, 4]).permutation(np.mean(etas, axis=0))
     utilities = tuple(
         Utility(setting, class_worth(shuffled, setting.mechanism), None, None)

@@ -62,9 +62,13 @@ def searched(
             candidates = [setting for setting in candidates if setting not in known]
             if not candidates:
                 break
-            best = max(candidates, key=worth_by_eta)
-            if (1 - MATERIAL / 2) * worth_by_eta(best) <= listed:
+            worths = {setting: worth_by_eta(setting) for setting in candidates}
+            most = (1 - MATERIAL / 2) * max(worths.values())
+            if most <= listed:
                 break
+            # Of those worth about the same, the strongest guarantee: no random error decides.
+            equal = [setting for setting in candidates if worths[setting] >= most]
+            best = min(equal, key=lambda setting: setting.mechanism.epsilon)
             known.add(best)
             decision = decided(*attacks([best]))
             if decision.meets or target.kind == "epsilon":

@@ -120,9 +120,10 @@ def headline(advices: Sequence[Advice], decisions: Sequence[Decision], empty: bo
     elif not chosen:
         sentences.append("Publish none of these: every setting tried misses the target.")
     for each in chosen:
-        if each.decision and each.proves:
-            title, why = each.decision.exposure.title, proving(each.decision)
-            sentences.append(f"{title} meets the target, but {why}.")
+        if (decision := each.decision) and decision.proves:
+            sentences.append(
+                f"{decision.exposure.title} meets the target, but {proving(decision)}."
+            )
     without = [each.kind for each in advices if each.decision is None]
     if chosen and (missing := [kind.title for kind in without if kind not in unclear]):
         sentences.append(f"Do not publish {listed(missing, 'or')}: no setting tried meets it.")
