@@ -169,6 +169,16 @@ def test_the_comparisons_are_those_of_their_settings():
             assert row["difference"] == pytest.approx(found["difference"].mean(), abs=1e-5)
 
 
+def test_the_readme_quotes_the_comparisons():
+    """The sentence is about two of the sets, at an equal 98th percentile."""
+    equal = table("equal.csv")
+    asked = equal["data"].isin(["KDD12", "Diabetes"])
+    rows = equal[asked & (equal["at equal"] == "98th percentile of |I|") & (equal["settings"] > 0)]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"in {(rows['high'] < 0).sum()} of {len(rows)} comparisons on KDD12 and Diab" in readme
+    assert f"by {-rows['difference'].mean():.3f} of AUC on average" in readme
+
+
 def test_targets_protect_somebody():
     """A target that clean labels meet is no target, and bags of one are clean labels."""
     bill = table("targets.csv")
