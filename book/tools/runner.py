@@ -24,6 +24,7 @@ from typing import Any
 import nbformat
 import papermill
 from nbclient.exceptions import DeadKernelError
+from papermill.engines import NBClientEngine, papermill_engines
 from papermill.exceptions import PapermillExecutionError
 
 from book.tools.cache_key import (
@@ -52,6 +53,8 @@ from labelaudit.files import digest, write_atomically
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 # In seconds. A Ctrl-C may reach any thread, and is acted upon when the main one wakes.
 LONGEST_WAIT = 0.5
+# In seconds: how old the notebook of a run that is killed may be.
+SAVE_EVERY = 5
 
 # What a cell tagged `refuses` may raise to reject a parameter.
 REJECTIONS = (
@@ -73,6 +76,32 @@ class Progress:
     cells: int
     heading: str
     seconds_left: float
+
+
+class SparingEngine(NBClientEngine):  # type: ignore[misc]
+    """papermill's own, which writes the notebook before and after every cell; this one seldom.
+
+    To write a notebook full of figures takes longer than most cells. The end of a run, whichever it
+    is, writes it whole.
+    """
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, *arguments: Any, **options: Any) -> None:
+        """Run the cells."""
+        write = nb_man.save
+
+        def save() -> None:
+            if (nb_man.now() - nb_man.last_save_time).total_seconds() > SAVE_EVERY:
+                write()
+
+        nb_man.save = save
+        try:
+            super().execute_managed_notebook(nb_man, *arguments, **options)
+        finally:
+            nb_man.save = write
+
+
+papermill_engines.register("sparing", SparingEngine)
 
 
 class ChapterFailed(CommandError):
@@ -251,6 +280,7 @@ def _run(
             notebook = papermill.execute_notebook(
                 source,
                 str(partial),
+                engine_name="sparing",
                 kernel_name="python3",
                 km=kernel,
                 start_timeout=START_SECONDS,
