@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from serve_fixture import Live, make_book
+from smoke import CHECKOUT, DECLARED
 from test_runner import kernels_below
 
 from book.tools.chapters import load_chapters
@@ -18,6 +19,7 @@ from book.tools.page import write_page
 from book.tools.runner import execute
 from book.tools.serve import audits, guard, uploads
 from book.tools.serve.guard import RULES, SANDBOX, STILL
+from book.tools.serve.worker import imports_of
 from labelaudit import cli
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -604,3 +606,9 @@ def test_the_worker_makes_the_page_that_the_command_makes_and_cancelling_ends_it
     while kernels_below(checkout) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert kernels_below(checkout) == []
+
+
+@pytest.mark.parametrize(("chapter", "loaded"), [("01_setting", False), ("07_scatter_plots", True)])
+def test_a_spare_kernel_loads_what_shades_need_where_they_are_drawn(chapter, loaded):
+    code = imports_of(CHECKOUT, DECLARED[chapter])
+    assert ("seaborn" in code) == loaded and "import matplotlib" in code

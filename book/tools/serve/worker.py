@@ -51,6 +51,8 @@ figure, axes = plt.subplots(); axes.set_title("$x$"); figure.savefig(io.BytesIO(
 plt.close(figure)
 """
 
+# What `plots.shades` imports when it is first called, which takes a second.
+SHADES = "from seaborn import blend_palette"
 # A call for each module of compiled kernels, which loads its machine code from the disk.
 LOAD_KERNELS = {
     "labelaudit.kernels.attack": "la.posterior(eta, m, m.release((eta > 0.25).astype(int), rng))",
@@ -118,6 +120,7 @@ def imports_of(checkout: Checkout, chapter: Chapter) -> str:
     lines = []
     for cell in read_source(checkout.source(chapter.id)).cells:
         if cell.cell_type == "code":
+            lines += [SHADES] * ("shades(" in cell.source)
             with contextlib.suppress(SyntaxError):
                 body = ast.parse(cell.source).body
                 lines += [ast.unparse(part) for part in body if isinstance(part, IMPORTS)]
