@@ -1,6 +1,7 @@
 """The ledger: complete, in order, every verdict as recorded, every mutant red."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from book.chapters import verdicts as show
 from labelaudit import bounds, ledger
 from labelaudit.cli import main
 from labelaudit.ledger import Row, Search, certify, closed_forms, exact
-from labelaudit.ledger.check import CHECKS, Refuted, check, confirm
+from labelaudit.ledger.check import CHECKS, Refuted, check, confirm, in_every_case
 
 QUICK = Search(quick=True)
 ROWS = ledger.rows()
@@ -153,6 +154,11 @@ def test_a_broken_check_names_its_row(monkeypatch):
         ledger.entry(row, QUICK)
 
 
+def test_a_check_without_cases_is_not_true():
+    with pytest.raises(Refuted, match="has a case"):
+        in_every_case(lambda search: iter(()))(QUICK)
+
+
 def errata_sections() -> dict[str, str]:
     """The text of each section of the errata page, by the anchors that lead to it."""
     page = Path(__file__).parents[1] / "notebooks" / "errata.md"
@@ -288,3 +294,11 @@ def test_closed_forms_agree_with_enumeration(size):
         for bag in bags
     ]
     assert closed_forms.bag_advantage(bags) == pytest.approx(enumerated)
+
+
+@pytest.mark.parametrize("case", [math.nan, ([1.0, math.nan], "ab"), ([math.nan, -1.0], "ab")])
+def test_a_case_that_is_not_a_number_does_not_hold(case):
+    def cases(search):
+        yield case
+
+    assert not in_every_case(cases)(Search())[0]

@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import Any, Literal, TypedDict
 
 from labelaudit.command_line import did_you_mean
-from labelaudit.ledger.check import CHECKS
+from labelaudit.ledger.check import CHECKS, Smallest, certified, identity
 from labelaudit.ledger.check import Refuted as Refuted
 from labelaudit.ledger.check import Search as Search
 
@@ -33,7 +33,7 @@ RANKS: dict[Rank, str] = {
     "step": "steps of proofs",
     "text": "the text",
 }
-_NUMBER = re.compile(r"\{[a-z_]\w*(?:\.\w+|\[\d+\])*(?::[^{}]+)?\}")
+_NUMBER = re.compile(r"\{(-?[a-z_]\w*(?:[ .(\[*][^{}|:,]*)?)(:[^{}]+)?\}")
 _RANGE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
 
 
@@ -58,8 +58,8 @@ class Row:
 
     `grade` says how the verdict is known, and `proof` has the proof of a row that is proved.
     `fault` is the verdict when the statement is not true as printed. Rows with the same `slip` have
-    one cause. `evidence`, `searched` and `corrected` name the check's numbers in braces; {9|99} is
-    the end of a range in the quick and in the full search. A row that is read may have no check.
+    one cause. `evidence`, `searched` and `corrected` name the check's variables in braces; {9|99}
+    is the end of a range in the quick and in the full search. A row that is read may have no check.
     """
 
     id: str
@@ -89,7 +89,9 @@ class Row:
         if self.id in CHECKS or self.grade != "read":
             truth, numbers = CHECKS[self.id].function(search, **mutant)
         expected = bool(truth) != (self.corrected is not None or self.fault == "unchecked")
-        shown = ", ".join(f"{name} = {value}" for name, value in numbers.items())
+        kinds = int | float | str | Fraction | Smallest
+        scalars = {name: value for name, value in numbers.items() if isinstance(value, kinds)}
+        shown = ", ".join(f"{name} = {value}" for name, value in scalars.items())
         texts = [f"Not as the ledger's table has it: {shown}", "up to this case", ""]
         if expected:
             table = (self.evidence, self.searched, self.corrected or "")
@@ -114,28 +116,32 @@ def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
     >>> _fill("eta in {0, 1/2}, k to {9|99}, slack {slack:.2f}", Search(quick=True), {"slack": 0.5})
     'eta in {0, 1/2}, k to 9, slack 0.50'
     """
-    # Python 3.11 cannot format fractions
-    floats = {name: float(v) if isinstance(v, Fraction) else v for name, v in numbers.items()}
-    text = _RANGE.sub(lambda part: search.pick(part[1], part[2]), text)
-    return _NUMBER.sub(lambda part: part[0].format(**(floats if ":" in part[0] else numbers)), text)
+
+    def written(part: re.Match[str]) -> str:
+        value = eval(part[1], {}, dict(numbers))
+        if part[2] and isinstance(value, Fraction):  # Python 3.11 cannot format fractions
+            value = float(value)
+        return f"{value:{(part[2] or ':')[1:]}}"
+
+    return _NUMBER.sub(written, _RANGE.sub(lambda part: search.pick(part[1], part[2]), text))
 
 
 @cache
-def _table() -> tuple[Row, ...]:
+def rows() -> tuple[Row, ...]:
+    """Every row, in the order of the paper."""
     import yaml
 
     text = files(__name__).joinpath("statements.yml").read_text(encoding="utf-8")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    sections = yaml.load(text, loader)
-    return tuple(Row(section=name, **row) for name, part in sections.items() for row in part)
+    table = [{"section": n, **row} for n, part in yaml.load(text, loader).items() for row in part]
+    for row in table:
+        for kind in (identity, certified):
+            if kind.__name__ in row:
+                kind(row["id"], row.pop(kind.__name__), row.pop("wrong"))
+    return tuple(Row(**row) for row in table)
 
 
-def rows() -> list[Row]:
-    """Every row, in the order of the paper."""
-    return list(_table())
-
-
-def select(only: str | Sequence[str] | None = None) -> list[Row]:
+def select(only: str | Sequence[str] | None = None) -> Sequence[Row]:
     """The rows named by `only` (an id, several, or None for all), in the order of the paper."""
     every = rows()
     if only is None:

@@ -14,27 +14,18 @@ import numpy as np
 import sympy
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Result, Search, check, confirm, identity
+from labelaudit.ledger.check import Cases, Search, check, confirm
 from labelaudit.ledger.exact import HALF
 
-Q, EPSILON, SIZE = sympy.symbols("q epsilon k", positive=True)
+Q, RATE, Z = sympy.symbols("q rate z", positive=True)
 
 
 @check("C-data")
-def reported_sizes(search: Search) -> Result:
+def reported_sizes(search: Search) -> Cases:
     settings = 10 + 10 + 100 + 100  # RR, LLP, LLP+Lap, LLP+Geom
     runs = settings * 8 * 10  # eight learning rates, ten repetitions
-    return False, {"runs": runs, "higgs_hours": runs // 6, "kdd_hours": runs * 20}
-
-
-identity(
-    "C-RRdeb",  # exchanging f0 and f1 gives the other label
-    {
-        "(1 - 1/(1+odds)) * f0 + 1/(1+odds) * f1": "(odds-1)/(odds+1)*f0 + (f0+f1)/(odds+1)",
-        "(odds+1)/(odds-1) * (f1/(1+odds) + f0*odds/(1+odds)) - (f0+f1)/(odds-1)": "f0",
-    },
-    ("1/(1+odds)", "1/(2+odds)"),
-)
+    higgs_hours, kdd_hours = runs // 6, runs * 20
+    yield False
 
 
 @check("C-advsame", {"after": lambda value: Fraction(round(value) > 0)})
@@ -61,20 +52,21 @@ def advantage_unchanged(
 
 
 @check("C-lap", {"halving": 2})
-def laplace(search: Search, halving: int = 1) -> Result:
-    variance = exact.laplace_variance(1 / (halving * SIZE * EPSILON))
-    same = sympy.simplify(variance - 2 / (SIZE**2 * EPSILON**2)) == 0
+def laplace(search: Search, halving: int = 1) -> Cases:
+    rate = halving * RATE  # k epsilon
+    variance = sympy.integrate(Z**2 * sympy.exp(-Z * rate) * rate, (Z, 0, sympy.oo))
+    same = sympy.simplify(variance - 2 / RATE**2) == 0
     worst = Fraction(0)
     for size in range(1, search.pick(6, 20)):
         points = [Fraction(j, 4 * size) for j in range(-4 * size, 8 * size + 1)]
         for z, count in product(points, range(size)):
             low, high = Fraction(count, size), Fraction(count + 1, size)
             worst = max(worst, abs(abs(z - low) - abs(z - high)) * halving * size)
-    return same and worst == 1, {"worst": worst}
+    yield same and worst == 1
 
 
 @check("C-geom", {"power": 2})
-def geometric(search: Search, power: int = 1) -> Result:
+def geometric(search: Search, power: int = 1) -> Cases:
     """The difference of two geometrics is two-sided geometric; clipping keeps the ratio."""
     # P(Z+ - Z- = j) is the sum over i of (1-q)^2 q^(2i+j); the sum of q^(2i) is 1/(1-q^2)
     same = sympy.simplify((1 - Q) ** 2 / (1 - Q**2) - (1 - Q) / (1 + Q)) == 0
@@ -88,7 +80,7 @@ def geometric(search: Search, power: int = 1) -> Result:
         if count < size:
             pairs = zip(rows[count], rows[count + 1], strict=True)
             worst = max(worst, *(max(a / b, b / a) * ratio for a, b in pairs))
-    return same and worst == 1, {"worst": worst}
+    yield same and worst == 1
 
 
 @check("C-k1", {"flip_of": lambda odds: 1 / (2 + odds)})
@@ -100,7 +92,7 @@ def bag_of_one(search: Search, flip_of: exact.Flip = exact.flip_for) -> Cases:
 
 
 @check("C-deb", {"divide": True})
-def debiasing(search: Search, divide: bool = False) -> Result:
+def debiasing(search: Search, divide: bool = False) -> Cases:
     """The overshoot is geometric in counts, so in proportions its mean is divided by k."""
     mean = (1 - Q) * Q * sympy.diff(1 / (1 - Q), Q)  # the sum of j (1-q) q^j
     confirm(sympy.simplify(mean - Q / (1 - Q)) == 0, "the mean overshoot is q/(1-q) counts")
@@ -111,14 +103,14 @@ def debiasing(search: Search, divide: bool = False) -> Result:
         memoryless = [(1 - ratio) * ratio**j for j in range(6)]
         confirm(tail == memoryless, "the overshoot does not depend on the true count")
     printed, true = exact.debiased(2, HALF, divide)[0], exact.debiased(2, HALF)[0]
-    return printed == true, {"true": true, "printed": printed}
+    yield printed == true
 
 
 @check("C-cond", {"divide": False})
-def unbiased(search: Search, divide: bool = True) -> Result:
+def unbiased(search: Search, divide: bool = True) -> Cases:
     bias = max(
         abs(exact.moments(size, ratio, count, divide)[0] - Fraction(count, size))
         for size, ratio, count in exact.noisy_counts(search)
     )
     example = exact.moments(2, HALF, 0, False)[0]
-    return bias == 0, {"bias": bias, "example": example}
+    yield bias == 0

@@ -1,10 +1,10 @@
-"""What a check is: a short function that computes numbers and decides whether a statement is true.
+"""What a check is: a short generator that goes through the cases of a statement.
 
-A check takes a `Search` (how far to look) and returns a truth value and the numbers behind it. The
-table `statements.yml` turns these into a verdict and a sentence of evidence; it says what is shown
-and how, so a check has a docstring only where there is more to say. Its further arguments
-have the paper's values as defaults. A *mutant* replaces one of them by a wrong value, and must
-change the verdict; the tests run every mutant.
+A check takes a `Search` (how far to look) and yields its cases; the statement is true if all hold.
+The table `statements.yml` turns this into a verdict, and the check's variables into a sentence of
+evidence; it says what is shown and how, so a check has a docstring only where there is more to say.
+Its further arguments have the paper's values as defaults. A *mutant* replaces one of them by a
+wrong value, and must change the verdict; the tests run every mutant.
 """
 
 import re
@@ -12,15 +12,15 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import wraps
-from inspect import getgeneratorlocals, isgeneratorfunction
-from math import inf
+from inspect import getgeneratorlocals
+from math import inf, isnan
 from typing import Any, TypeVar
 
 Choice = TypeVar("Choice")
 Result = tuple[bool, dict[str, Any]]
 """Whether the statement is true as printed, and the numbers that its evidence quotes."""
-Cases = Generator[Any, None, Any]
-"""The cases of a statement, one after the other; then such numbers, if any.
+Cases = Generator[Any, None, None]
+"""The cases of a statement, one after the other.
 
 A case is a truth value, or a ratio that may not exceed 1, or slacks with a name for each, of which
 none may be below 0.
@@ -75,80 +75,79 @@ def check(id: str, *mutants: Mapping[str, Any]) -> Callable[[Callable], Callable
     def register(function: Callable) -> Callable:
         if id in CHECKS:
             raise ValueError(f"statement {id!r} has two checks")
-        whole = in_every_case(function) if isgeneratorfunction(function) else function
-        CHECKS[id] = Check(whole, mutants)
+        CHECKS[id] = Check(in_every_case(function), mutants)
         return function
 
     return register
 
 
 def in_every_case(cases: Callable[..., Cases]) -> Function:
-    """The check that all cases hold; `tried` counts them, `worst` is the largest ratio.
+    """The check that all cases hold; NaN does not. The first truth value that is false ends it.
 
-    The first truth value that is false ends the check, and shows the numbers of its case.
+    The numbers are the variables of the check at its last case; besides, `tried` counts the cases,
+    `worst` is the largest ratio and `slack` the smallest slack.
 
     >>> def squares(search: Search, last: int = 2):
     ...     for n in range(last):
     ...         yield n * n == n
-    >>> truth, numbers = in_every_case(squares)(Search())
-    >>> (truth, numbers["tried"]), in_every_case(squares)(Search(), last=4)
-    ((True, 2), (False, {'last': 4, 'n': 2}))
+    >>> truth, numbers = in_every_case(squares)(Search(), last=4)
+    >>> truth, numbers["n"], in_every_case(squares)(Search())[0]
+    (False, 2, True)
     """
 
     @wraps(cases)
     def function(search: Search, **arguments: Any) -> Result:
-        running, numbers = cases(search, **arguments), dict[str, Any](tried=0)
-        slack, ratios = Smallest(), list[Any]([0])
-        try:
-            while True:
-                match next(running):
-                    case (values, names):
-                        slack.see(values, names)
-                    case float() | Fraction() as ratio:
-                        ratios.append(ratio)
-                    case truth if not truth:
-                        kinds = int | float | str | Fraction
-                        variables = getgeneratorlocals(running).items()
-                        return False, {n: v for n, v in variables if isinstance(v, kinds)}
-                numbers["tried"] += 1
-        except StopIteration as end:
-            numbers |= {"worst": max(ratios), "slack": slack} | (end.value or {})
-        return slack.value >= 0 and max(ratios) <= 1, numbers
+        running, numbers = cases(search, **arguments), dict[str, Any]()
+        worst: Any = 0
+        slack, defined = Smallest(), True
+        for tried, case in enumerate(running, start=1):
+            match case:
+                case (values, names):
+                    slack.see(values, names)
+                    defined &= not any(isnan(value) for value in values)
+                case float() | Fraction():
+                    worst = max(worst, case)
+                    defined &= not isnan(case)
+            found = {"tried": tried, "worst": worst, "slack": slack}
+            numbers = {**found, **getgeneratorlocals(running)}
+            if not isinstance(case, tuple | float | Fraction) and not case:
+                return False, numbers
+        confirm(numbers, "the check has a case")
+        return defined and slack.value >= 0 and worst <= 1, numbers
 
     return function
 
 
-def certified(id: str, claim: str, wrong: tuple[str, str], **numbers: Any) -> None:
+def certified(id: str, claim: str, wrong: Mapping[str, str]) -> None:
     """Register the verification of a polynomial claim of `claims.yml` as the check of `id`.
 
-    The mutant replaces the text `wrong[0]` of the claim by `wrong[1]`.
+    Each mutant replaces a text of the claim as `wrong` says.
     """
 
-    @check(id, {"change": wrong})
-    def verified(search: Search, change: tuple[str, str] = ("", "")) -> Result:
+    @check(id, *({"change": pair} for pair in wrong.items()))
+    def verified(search: Search, change: tuple[str, str] = ("", "")) -> Cases:
         from labelaudit.ledger import certify, verify
 
         [wanted] = [item for item in certify.claims() if item["name"] == claim]
-        positive = [text.replace(*change) if change[0] else text for text in wanted["positive"]]
+        positive = [text.replace(*change) for text in wanted["positive"]]
         halves = {**wanted, "positive": positive, "trees": ["/.."]}
-        return set(verify.verify(halves)) == {"verified"}, numbers
+        yield set(verify.verify(halves)) == {"verified"}
 
 
-def identity(id: str, sides: Mapping[str, str], wrong: tuple[str, str]) -> None:
+def identity(id: str, sides: Mapping[str, str], wrong: Mapping[str, str]) -> None:
     """Register equations as the check of `id`; a name that sympy does not know is positive.
 
-    The mutant replaces the text `wrong[0]` by `wrong[1]`.
+    Each mutant replaces a text in them as `wrong` says.
     """
 
-    @check(id, {"change": wrong})
+    @check(id, *({"change": pair} for pair in wrong.items()))
     def equal(search: Search, change: tuple[str, str] = ("", "")) -> Cases:
         import sympy
 
         words = set(re.findall(r"[A-Za-z]\w*", str(sides))) - set(dir(sympy))
         names = {word: sympy.Symbol(word, positive=True) for word in words}
         for pair in sides.items():
-            texts = (text.replace(*change) if change[0] else text for text in pair)
-            left, right = (sympy.sympify(text, names) for text in texts)
+            left, right = (sympy.sympify(text.replace(*change), names) for text in pair)
             yield sympy.simplify(left - right) == 0
 
 

@@ -17,6 +17,7 @@ from scipy import special, stats
 
 from labelaudit import bounds
 from labelaudit.advantage import additive_advantage
+from labelaudit.bounds.exact import log_independent_advantage as log_independent_advantage
 from labelaudit.bounds.paper import c_k as c_k
 from labelaudit.ledger.check import Search
 from labelaudit.mechanisms import LabelProportions
@@ -38,41 +39,6 @@ def bag_advantage(eta: NDArray[np.float64]) -> NDArray[np.float64]:
     return additive_advantage(eta, LabelProportions(eta.shape[1]))[:, 0]
 
 
-def log_binomial(size: Any, count: Any) -> Any:
-    """The logarithm of the binomial coefficient."""
-    factorials = special.gammaln(count + 1), special.gammaln(size - count + 1)
-    return special.gammaln(size + 1) - factorials[0] - factorials[1]
-
-
-def majority_terms(p: Any, bag_size: int) -> tuple[NDArray[np.int64], Any]:
-    """Counts above half a bag, and the logarithms of their binomial probabilities (last axis).
-
-    Terms further than 20 standard deviations above k/2 are below e^-200 of the first and dropped.
-    """
-    p = np.asarray(p, dtype=float)[..., None]
-    first = bag_size // 2 + 1
-    count = np.arange(first, min(bag_size, first + int(10 * bag_size**0.5) + 40) + 1)
-    powers = special.xlogy(count, p) + special.xlog1py(bag_size - count, -p)
-    return count, log_binomial(bag_size, count) + powers
-
-
-def log_majority(p: Any, bag_size: int) -> Any:
-    """log P(alpha > 1/2), where alpha is the proportion of a bag of independent labels."""
-    return special.logsumexp(majority_terms(p, bag_size)[1], axis=-1)
-
-
-def log_independent_advantage(p: Any, bag_size: int) -> Any:
-    """log EAdv(LLP) for labels independent of features, for bags of 10^5 and beyond.
-
-    With p <= 1/2 the advantage is E[(2 alpha - 1)^+], a sum of positive terms, so nothing cancels.
-
-    >>> round(float(np.exp(log_independent_advantage(0.5, 9))), 12) == 70 / 2**9
-    True
-    """
-    count, log_terms = majority_terms(np.minimum(p, 1 - np.asarray(p, dtype=float)), bag_size)
-    return special.logsumexp(log_terms + np.log(2 * count / bag_size - 1), axis=-1)
-
-
 def half_or_nothing(weight: float, bag_size: int) -> float:
     """IEAdv at eta = 1/2 when eta is 1/2 with probability `weight` and 0 otherwise.
 
@@ -80,8 +46,8 @@ def half_or_nothing(weight: float, bag_size: int) -> float:
     advantage is C(J, floor(J/2)) / 2^(J+1).
     """
     fair = np.arange(bag_size)
-    gain = np.exp(log_binomial(fair, fair // 2) - (fair + 1) * np.log(2))
-    return float(stats.binom.pmf(fair, bag_size - 1, weight) @ gain)
+    gains = stats.binom.pmf(fair // 2, fair, 0.5) / 2
+    return float(stats.binom.pmf(fair, bag_size - 1, weight) @ gains)
 
 
 def lemma_bound(

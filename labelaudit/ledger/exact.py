@@ -299,11 +299,3 @@ def shift_in_odds(eta: Bag, channel: Channel, index: int) -> dict[Hashable, Any]
         z: positive / negative / odds if negative else inf
         for z, (negative, positive) in joint(eta, channel, index).items()
     }
-
-
-def laplace_variance(scale: Any) -> Any:
-    """The variance of zero-mean Laplace noise of a symbolic scale, by integration."""
-    import sympy
-
-    z = sympy.symbols("z", positive=True)
-    return sympy.integrate(z**2 * sympy.exp(-z / scale) / scale, (z, 0, sympy.oo))

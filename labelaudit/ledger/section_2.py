@@ -7,7 +7,7 @@ from math import comb, inf
 import sympy
 
 from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Result, Search, check, confirm
+from labelaudit.ledger.check import Cases, Search, check, confirm
 from labelaudit.ledger.exact import HALF, total
 
 ODDS = (Fraction(3, 2), Fraction(2), Fraction(5))
@@ -39,18 +39,16 @@ def label_differential_privacy(search: Search, flip_scale: Fraction = Fraction(1
             yield largest_event_ratio(channel, m) == odds
     for bag_size in (1, 2, 3):
         yield largest_event_ratio(exact.label_proportions, bag_size) == inf
-    return {"size": size}
 
 
 @check("S2-RR", {"denominator": 2})
-def flip_probability(search: Search, denominator: int = 1) -> Result:
+def flip_probability(search: Search, denominator: int = 1) -> Cases:
     epsilon = sympy.Symbol("epsilon", positive=True)
     flip = 1 / (denominator + sympy.exp(epsilon))
-    excess = sympy.simplify((1 - flip) / flip - sympy.exp(epsilon))
     for odds, m in product(ODDS, (1, 2, search.pick(2, 3))):
         channel = exact.randomized_response(exact.flip_for(odds))
         confirm(exact.odds_ceiling(channel, m) == odds, "the likelihood ratio of RR is e^epsilon")
-    return excess == 0, {"excess": excess}
+    yield sympy.simplify((1 - flip) / flip - sympy.exp(epsilon)) == 0
 
 
 @check("S2-alpha", {"extra": 1})
@@ -62,11 +60,10 @@ def released_proportion(search: Search, extra: int = 0) -> Cases:
         yield mean == total(eta) / k
         values = {next(iter(exact.label_proportions(y))) for y, _ in exact.labellings(eta)}
         confirm(values == {Fraction(s, k) for s in range(k + 1)}, "alpha takes k+1 values")
-    return {"size": size}
 
 
 @check("S2-consist", {"bias": Fraction(1, 1000)})
-def proportion_matching_consistent(search: Search, bias: Fraction = Fraction(0)) -> Result:
+def proportion_matching_consistent(search: Search, bias: Fraction = Fraction(0)) -> Cases:
     low, high, scale = sympy.symbols("low high scale", positive=True)
     eta = (sympy.Rational(1, 5), sympy.Rational(3, 4))
     sizes = search.pick((1, 2), (1, 2, 3, 4))
@@ -88,10 +85,9 @@ def proportion_matching_consistent(search: Search, bias: Fraction = Fraction(0))
     confirm(off[0] != off[1], "a class without eta moves the minimiser")
     pairs = exact.binomial(2, Fraction(2, 5))
     confirm(pairs[0] < HALF and pairs[2] < HALF, "the median of alpha is 1/2 at eta = 2/5, k = 2")
-    at_eta, truth = {low: eta[0] + sympy.Rational(bias), high: eta[1]}, True
+    at_eta = {low: eta[0] + sympy.Rational(bias), high: eta[1]}
     for k, logarithmic in product(sizes, (False, True)):
         objective = risk((low, high), k, logarithmic)
         slope = [sympy.diff(objective, v).subs(at_eta) for v in (low, high)]
         hessian = sympy.hessian(objective, (low, high)).subs(at_eta)
-        truth &= not any(slope) and bool(hessian.is_positive_definite)
-    return truth, {"off": off, "sizes": sizes}
+        yield not any(slope) and hessian.is_positive_definite
