@@ -28,7 +28,7 @@ def additive_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
     >>> float(additive_advantage([0.4], RandomizedResponse(0.8))[0]).__round__(6)
     0.089974
     """
-    return _gain(eta, mechanism, "additive")
+    return measured(eta, mechanism, "additive")[0]
 
 
 def label_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
@@ -41,7 +41,7 @@ def label_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
     >>> float(label_advantage([0.01], RandomizedResponse(1.0))[0]).__round__(6)
     0.462117
     """
-    return _gain(eta, mechanism, "conditional")
+    return measured(eta, mechanism, "conditional")[0]
 
 
 def worth(eta: ArrayLike, mechanism: Mechanism) -> Floats:
@@ -56,27 +56,45 @@ def worth(eta: ArrayLike, mechanism: Mechanism) -> Floats:
     >>> worth([[0.5] * 4], LabelProportions(4)).round(12).tolist()
     [[0.25, 0.25, 0.25, 0.25]]
     """
-    return _gain(eta, mechanism, "worth")
+    return measured(eta, mechanism, "worth")[0]
 
 
-def _gain(eta: ArrayLike, mechanism: Mechanism, measure: Measure) -> Floats:
+def measured(eta: ArrayLike, mechanism: Mechanism, *wanted: Measure) -> Floats:
+    """Several measures from one computation: an array of each, in the shape of `eta`."""
     priors = checks.priors(eta, checks.bag_size(mechanism))
-    if mechanism.epsilon == 0:
-        result = np.zeros_like(priors)
-    elif isinstance(mechanism, NoisyCount):
+    results = np.zeros((len(wanted), *priors.shape))
+    if priors.shape[1] == 1 and isinstance(mechanism, NoisyCount) and not mechanism.continuous:
+        results = np.stack([_response_gain(priors, mechanism.epsilon, each) for each in wanted])
+    elif mechanism.epsilon > 0 and isinstance(mechanism, NoisyCount):
         from labelaudit.kernels.advantage import measures
 
-        index = get_args(Measure).index(measure)
-        result = measures(within_range(priors), mechanism.epsilon, mechanism.continuous, index)
-    else:
-        result = np.empty_like(priors)
+        indices = np.array([get_args(Measure).index(measure) for measure in wanted])
+        kind = mechanism.epsilon, mechanism.continuous
+        results = measures(within_range(priors), *kind, indices)
+    elif mechanism.epsilon > 0:
         for part, if_one, if_zero in release_distributions(priors, mechanism):
-            result[part] = _channel_gain(priors[part], if_one, if_zero, measure)
-    # A measure cannot leave this range; what is outside is rounding.
-    most = np.minimum(priors, 1 - priors) if measure == "additive" else 1.0
-    known = (priors == 0) | (priors == 1)
-    result = np.where(known & (measure == "worth"), 0.0, result)
-    return np.clip(result, 0, most).reshape(np.shape(eta))
+            for result, measure in zip(results, wanted, strict=True):
+                result[part] = _channel_gain(priors[part], if_one, if_zero, measure)
+    for result, measure in zip(results, wanted, strict=True):
+        if measure == "worth":
+            result[(priors == 0) | (priors == 1)] = 0
+        # A measure cannot leave this range; what is outside is rounding.
+        most = np.minimum(priors, 1 - priors) if measure == "additive" else 1.0
+        np.clip(result, 0, most, out=result)
+    return results.reshape(len(wanted), *np.shape(eta))
+
+
+def _response_gain(eta: Floats, epsilon: float, measure: Measure) -> Floats:
+    """A measure of randomized response, in closed form."""
+    flip, kept = np.exp(-epsilon) / (1 + np.exp(-epsilon)), np.tanh(epsilon / 2)
+    if measure == "conditional":
+        return np.full_like(eta, kept)
+    if measure == "additive":
+        return np.minimum(eta, 1 - eta) - flip
+    explained = kept**2 * eta * (1 - eta)
+    # The product of the probabilities of both releases.
+    spread = flip * (1 - flip) + explained
+    return np.divide(explained, spread, out=np.zeros_like(eta), where=spread > 0)
 
 
 def _channel_gain(eta: Floats, if_one: Floats, if_zero: Floats, measure: Measure) -> Floats:

@@ -27,7 +27,9 @@ from labelaudit import (
     label_advantage,
     multiplicative_cdf,
     multiplicative_quantile,
+    worth,
 )
+from labelaudit.advantage import measured
 
 
 @pytest.mark.parametrize("eta, mechanism", finite_cases(), ids=str)
@@ -39,6 +41,13 @@ def test_additive_and_label_advantage_by_enumeration(eta, mechanism):
         assert abs(additive[i] - bag.additive(i, channel)) <= 1e-13
         if 0 < p < 1:
             assert abs(conditional[i] - bag.conditional(i, channel)) <= 1e-13
+
+
+@pytest.mark.parametrize("eta, mechanism", finite_cases() + laplace_cases(), ids=str)
+def test_measures_of_one_computation_are_those_of_several(eta, mechanism):
+    together = measured([eta], mechanism, "worth", "additive", "conditional")
+    alone = [each([eta], mechanism) for each in (worth, additive_advantage, label_advantage)]
+    assert np.abs(together - alone).max() <= 1e-15
 
 
 @pytest.mark.parametrize("eta, mechanism", laplace_cases(), ids=str)

@@ -132,6 +132,34 @@ def test_a_wrong_guess_is_noticed(tmp_path, monkeypatch):
         assert numbers(exposure) == pytest.approx(expected, rel=1e-12, abs=1e-12), exposure.title
 
 
+def test_an_extreme_guess_that_is_wrong_is_noticed(tmp_path, monkeypatch):
+    # In bags of rare labels most releases are at an end; in the others few are.
+    eta = np.r_[np.full(256, 0.001), np.random.default_rng(1).uniform(0.4, 0.6, 8192)]
+    write(tmp_path / "sorted.parquet", eta, bag_size=8)
+    monkeypatch.setattr(stream, "GUESSED", 256)
+    plan = AuditPlan(epsilons=[1.0], level=0.7)
+    report = stream_priors(tmp_path / "sorted.parquet", "eta", plan, bag="day")
+    sizes = {"bag_size": 8, "epsilon": 1.0}
+    mechanisms = [la.RandomizedResponse(1.0), la.LabelProportions(8)]
+    mechanisms += [la.GeometricProportions(**sizes), la.LaplaceProportions(**sizes)]
+    for exposure, mechanism in zip(report.exposures, mechanisms, strict=True):
+        guessed = stream.guess(eta[:256].reshape(-1, mechanism.bag_size), mechanism, 0.7)
+        assert guessed == {"extreme": True}
+        expected = in_memory(eta, mechanism, 0.7)
+        assert numbers(exposure) == pytest.approx(expected, rel=1e-12, abs=1e-12), exposure.title
+    assert report.exposures[2].percentile < 1 and report.passes > 1
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+def test_members_at_the_ends_have_the_largest_shift(mechanism):
+    eta = np.random.default_rng(3).beta(2, 5, (40, mechanism.bag_size))
+    eta[::3, 0], eta[::5, -1] = 0, 1
+    below = la.multiplicative_cdf(eta, mechanism, min(mechanism.epsilon, 1e9) * (1 - 1e-9))
+    expected = eta.size * (1 - float(below))
+    # Laplace noise has a little mass just below epsilon.
+    assert stream._at_the_ends(eta, mechanism) == pytest.approx(expected, rel=1e-6)
+
+
 @pytest.mark.parametrize("level", [0.2, 0.5, 0.7])
 def test_a_percentile_where_the_distribution_has_kinks(tmp_path, level):
     # Two kinds of bags: the distribution of |I| under Laplace noise is not smooth.
@@ -211,6 +239,13 @@ def test_unsorted_bags_and_missing_files_are_rejected(tmp_path):
     ).exposures
     expected = la.additive_advantage([[0.1, 0.2, 0.3]], la.LabelProportions(3)).mean()
     assert exposure.additive == pytest.approx(expected, abs=1e-12)
+    with pytest.raises(ValueError, match=r"has 3 rows: too few for LLP \(bags of 4\)"):
+        stream_priors(tmp_path / "days.parquet", "eta", PLAN)
+    both = tmp_path / "both"
+    both.mkdir()
+    frame[:0].to_parquet(both / "0.parquet")
+    frame.to_parquet(both / "1.parquet")
+    assert stream_priors(both, "eta", AuditPlan(mechanisms=["rr"])).rows == 3
     with pytest.raises(ValueError, match="no parquet file at"):
         stream_priors(tmp_path / "none.parquet", "eta", PLAN)
 
@@ -229,6 +264,23 @@ def test_the_command_streams_priors_without_labels(folder, tmp_path, capsys):
     assert run(path, "--prior", "p", "--output", tmp_path / "other.html") == 2
     assert run(path, "--output", tmp_path / "other.html") == 2
     assert "--label COLUMN" in capsys.readouterr().err
+
+
+def test_a_dask_cluster_gives_the_same(folder, tmp_path, capsys):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    path, _ = folder
+    asked = ["--prior", "eta", "--bag-sizes", 4, "--epsilons", 1, "--level", 0.9, "--output"]
+    options = {"n_workers": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options, silence_logs=50) as cluster:
+        address = ["--address", cluster.scheduler_address]
+        assert run(path, *asked, tmp_path / "cluster.html", *address) == 0
+    numbers = json.loads((tmp_path / "cluster.json").read_text())
+    exposures = stream_priors(path, "eta", PLAN).exposures
+    assert [each["additive"] for each in numbers["exposures"]] == [e.additive for e in exposures]
+    assert run(path, *asked, tmp_path / "other.html", *address, "--workers", 2) == 2
+    assert "a cluster has its own workers" in capsys.readouterr().err
+    assert run(path, *asked, tmp_path / "other.html", *address, "--label", "day") == 2
+    assert "--address is for priors without labels" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -2,16 +2,18 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from audit_cases import some_rows, write_shop
+from audit_cases import LLP, RR, exposed, some_rows, write_shop
 
 import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
 from labelaudit.report import utility
-from labelaudit.report.intervals import Curve, Measured
+from labelaudit.report.intervals import Curve, Interval, Measured
+from labelaudit.report.utility import Utility
 
 PRIORS = np.random.default_rng(0).beta(2, 5, 3000)
 
@@ -157,3 +159,29 @@ def test_the_network_is_trained_for_the_settings_in_focus(csv):
     utilities = {utility.setting: utility for utility in rows}
     assert utilities[first].auc is None and utilities[first].worth < utilities[second].worth < 1
     assert 0.5 < utilities[second].auc.value < 1 and utilities[None].loss.value == 0
+
+
+def test_one_long_interval_neither_stretches_the_axis_nor_is_hidden():
+    from labelaudit.report import figures
+
+    kinds = [RR, LLP]
+    areas = [Interval(0.75, 0.01, 0.73, 0.77), Interval(0.7, 0.01, 0.68, 0.72)]
+    longer = [areas[0], Interval(0.7, 0.2, 0.3, 1.0)]
+
+    def drawn(of_settings):
+        utilities = [Utility(None, 1.0, Interval(0.76, 0.01, 0.74, 0.78), None)]
+        utilities += [
+            Utility(setting, 0.5, auc, None)
+            for setting, auc in zip(kinds, of_settings, strict=True)
+        ]
+        decisions = [report.Decision(exposed(setting, 0.1, 0.2), "meets", "") for setting in kinds]
+        made = SimpleNamespace(decisions=decisions, utilities=utilities)
+        panel = figures.utility(made).axes[0]
+        heads = [line.get_marker() for line in panel.lines if not line.get_clip_on()]
+        return panel.get_ylim(), heads
+
+    (low, high), heads = drawn(areas)
+    assert low < 0.68 and high > 0.78 and not heads
+    (cut_low, cut_high), heads = drawn(longer)
+    assert 0.6 < cut_low < 0.7 and 0.78 < cut_high < 0.82
+    assert sorted(heads) == ["^", "v"]

@@ -28,19 +28,25 @@ def independent_advantage(p: ArrayLike, bag_size: ArrayLike) -> Floats:
     >>> round(float(independent_advantage(0.5, 9)), 12) == round(math.comb(8, 4) / 2**9, 12)
     True
     """
-    from scipy import special
-
     priors, bags = np.broadcast_arrays(checks.probabilities(p, "p"), sizes(bag_size))
     result = np.empty(priors.shape)
     for size in np.unique(bags):
-        q = np.minimum(priors, 1 - priors)[bags == size][:, None]
-        first = size // 2 + 1
-        count = np.arange(first, min(size, first + int(10 * size**0.5) + 40) + 1)
-        choose = special.gammaln(size + 1) - special.gammaln(count + 1)
-        log_mass = choose - special.gammaln(size - count + 1)
-        log_mass = log_mass + special.xlogy(count, q) + special.xlog1py(size - count, -q)
-        result[bags == size] = (np.exp(log_mass) * (2 * count / size - 1)).sum(axis=1)
+        chosen = bags == size
+        result[chosen] = np.exp(log_independent_advantage(priors[chosen], size))
     return result
+
+
+def log_independent_advantage(p: Floats | float, bag_size: float) -> Floats:
+    """Its logarithm, for bags of one size, also where the advantage is below 1e-300."""
+    from scipy import special
+
+    q = np.minimum(p, np.subtract(1, p))[..., None]
+    first = bag_size // 2 + 1
+    count = np.arange(first, min(bag_size, first + int(10 * bag_size**0.5) + 40) + 1)
+    choose = special.gammaln(bag_size + 1) - special.gammaln(count + 1)
+    log_mass = choose - special.gammaln(bag_size - count + 1)
+    log_mass = log_mass + special.xlogy(count, q) + special.xlog1py(bag_size - count, -q)
+    return special.logsumexp(log_mass + np.log(2 * count / bag_size - 1), axis=-1)
 
 
 def revealed_probability(p: ArrayLike, bag_size: ArrayLike) -> Floats:

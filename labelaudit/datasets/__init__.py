@@ -68,12 +68,10 @@ def load_or_standin(name: str, *, train_rows: int | None = None, seed: int = 0) 
 
 def _simulated(name: str, train_rows: int, seed: int) -> Dataset:
     rows = TEST_ROWS + train_rows
-    train, test = split(lambda: standins.draw(name, rows, seed), TEST_ROWS)
     facts = {"name": name, "version": standins.VERSION, "rows": rows, "seed": seed}
     return Dataset(
         name=name,
-        train=train,
-        test=test,
+        **split(lambda: standins.draw(name, rows, seed), TEST_ROWS),
         fingerprint=fingerprint(facts),
         simulated=True,
         description=f"simulated in the shape of {CATALOGUE[name.removesuffix('-like')]['title']}",
@@ -97,15 +95,13 @@ def _prepared(name: str, train_rows: int | None) -> Dataset:
         features, labels = (open_array(name, manifest, key) for key in ("features", "labels"))
         return Arrays(features, labels, None)
 
-    train, test = split(all_rows, test_rows, used, negatives_kept)
     source, rows = CATALOGUE[name], manifest["rows"]
     number = "all" if rows == source["rows"] else f"{rows:,} of"
     # Two preparations of one file may differ in these.
     reproducible = {key: manifest[key] for key in manifest.keys() - {"arrays", "source_file"}}
     return Dataset(
         name=name,
-        train=train,
-        test=test,
+        **split(all_rows, test_rows, used, negatives_kept),
         fingerprint=fingerprint(reproducible | {"train_rows": used}),
         simulated=False,
         description=f"{source['title']}, {number} {source['rows']:,} rows",

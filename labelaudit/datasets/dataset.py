@@ -154,8 +154,8 @@ def split(
     test_rows: int,
     train_rows: int | None = None,
     negatives_kept: float = 1.0,
-) -> tuple[Split, Split]:
-    """The training and the test part of the same arrays, whose first rows are for testing."""
+) -> dict[str, Any]:
+    """The `train` and `test` part of the same arrays, whose first rows are for testing."""
     open_once = cache(open_all)
 
     def part(rows: slice) -> Split:
@@ -166,7 +166,7 @@ def split(
         return Split(arrays, negatives_kept)
 
     last = None if train_rows is None else test_rows + train_rows
-    return part(slice(test_rows, last)), part(slice(test_rows))
+    return {"train": part(slice(test_rows, last)), "test": part(slice(test_rows))}
 
 
 def fingerprint(facts: Mapping[str, Any]) -> str:

@@ -36,12 +36,10 @@ def load_fair(train_rows: int | None = None) -> Dataset:
         labels = (table[:, -1] > 0).astype(np.uint8)
         return Arrays(table[:, :-1].astype(np.float32), labels, None)
 
-    train, test = split(all_rows, held_out(ROWS), train_rows)
     facts = {"name": "fair", "order": ORDER_SEED, "train_rows": train_rows}
     return Dataset(
         name="fair",
-        train=train,
-        test=test,
+        **split(all_rows, held_out(ROWS), train_rows),
         fingerprint=fingerprint(facts | {"file": file_digest(path)}),
         simulated=False,
         description=f"Fair's survey of {ROWS:,} women (1978), from statsmodels",

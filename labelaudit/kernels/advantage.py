@@ -63,17 +63,18 @@ def _geometric_gains(pmf, lo, hi, q, eta, n, conditional, work, gain):
 
 
 @compiled()
-def _interval_gain(start, end, epsilon, q):
+def _interval_gain(start, end, epsilon, q, fallen):
     """Integral over [0, 1] of epsilon max(0, start e^(-epsilon t) + end e^(-epsilon (1 - t))).
 
-    The sum of a falling and a rising exponential has at most one root, in closed form.
+    The sum of a falling and a rising exponential has at most one root, in closed form. `fallen` is
+    1 - q, with all its digits.
     """
     left = start + end * q
     right = start * q + end
     if left <= 0.0 and right <= 0.0:
         return 0.0
     if left >= 0.0 and right >= 0.0:
-        return (start + end) * -math.expm1(-epsilon)
+        return (start + end) * fallen
     root = min(max(0.5 * (1.0 + math.log(-start / end) / epsilon), 0.0), 1.0)
     fall = math.exp(-epsilon * root)
     rise = math.exp(-epsilon * (1.0 - root))
@@ -83,13 +84,12 @@ def _interval_gain(start, end, epsilon, q):
 
 
 @compiled()
-def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
+def _laplace_gain(below, above, lo, hi, epsilon, q, fallen, eta, a, b):
     """Gain under Laplace noise of one example with eta <= 1/2.
 
     Between j and j + 1 both joint densities mix e^(-epsilon t) and e^(-epsilon (1 - t)) with the
     coefficients of `run_sums`. Without example i they follow by the same deconvolution.
     """
-    q = math.exp(-epsilon)
     inverse = 1.0 / (1.0 - eta)
     under = 0.0
     over = above[lo] / (1.0 - eta + eta * q)
@@ -97,7 +97,8 @@ def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
     for j in range(lo, hi + 1):
         next_under = (below[j] - eta * under) * inverse
         next_over = (above[j + 1] - eta * over) * inverse
-        gain += _interval_gain(a * under - b * next_under, a * over - b * next_over, epsilon, q)
+        start, end = a * under - b * next_under, a * over - b * next_over
+        gain += _interval_gain(start, end, epsilon, q, fallen)
         under = next_under
         over = next_over
     return 0.5 * (gain + max(0.0, a * under - b * q * under))
@@ -107,16 +108,17 @@ def _laplace_gain(below, above, lo, hi, epsilon, eta, a, b):
 def _laplace_gains(pmf, lo, hi, epsilon, eta, n, conditional, work, gain):
     """Gains under Laplace noise of n examples with eta <= 1/2."""
     below, above = work[0], work[1]
-    run_sums(pmf, lo, hi, math.exp(-epsilon), below, above)
+    q, fallen = math.exp(-epsilon), -math.expm1(-epsilon)
+    run_sums(pmf, lo, hi, q, below, above)
     for i in range(n):
         a = 1.0 if conditional else eta[i]
         b = 1.0 if conditional else 1.0 - eta[i]
-        gain[i] = _laplace_gain(below, above, lo, hi, epsilon, eta[i], a, b)
+        gain[i] = _laplace_gain(below, above, lo, hi, epsilon, q, fallen, eta[i], a, b)
 
 
 @compiled()
-def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, measure, flipped, work, where, out):
-    """Gains of the members on one side of one half; if `flipped`, of all labels flipped."""
+def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, wanted, flipped, work, where, out):
+    """Measures of the members on one side of one half; if `flipped`, of all labels flipped."""
     group, gain, scratch = work[0], work[1], work[2:8]
     n = 0
     for j in range(eta.size):
@@ -125,23 +127,24 @@ def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, measure, flipped, work, whe
         n += (eta[j] > 0.5) == flipped
     if n == 0:
         return
-    if measure == WORTH and laplace:
-        laplace_worths(pmf, lo, hi, q, group, n, scratch, gain)
-    elif measure == WORTH:
-        geometric_worths(pmf, lo, hi, q, group, n, scratch, gain)
-    elif laplace:
-        _laplace_gains(pmf, lo, hi, epsilon, group, n, measure == CONDITIONAL, scratch, gain)
-    else:
-        _geometric_gains(pmf, lo, hi, q, group, n, measure == CONDITIONAL, scratch, gain)
-    for i in range(n):
-        out[where[i]] = gain[i]
+    for row, measure in enumerate(wanted):
+        if measure == WORTH and laplace:
+            laplace_worths(pmf, lo, hi, q, group, n, scratch, gain)
+        elif measure == WORTH:
+            geometric_worths(pmf, lo, hi, q, group, n, scratch, gain)
+        elif laplace:
+            _laplace_gains(pmf, lo, hi, epsilon, group, n, measure == CONDITIONAL, scratch, gain)
+        else:
+            _geometric_gains(pmf, lo, hi, q, group, n, measure == CONDITIONAL, scratch, gain)
+        for i in range(n):
+            out[row, where[i]] = gain[i]
 
 
 @compiled()
-def _floor(eta, measure):
+def _floor(eta, wanted):
     """Counts less likely than this are left out: the worth divides by the label's variance."""
     least = 1.0
-    if measure == WORTH:
+    if (wanted == WORTH).any():
         for j in range(eta.size):
             if 0.0 < eta[j] < 1.0:
                 least = min(least, eta[j] * (1.0 - eta[j]))
@@ -149,11 +152,11 @@ def _floor(eta, measure):
 
 
 @compiled(parallel=True)
-def measures(eta, epsilon, laplace, measure):
-    """Additive or label-conditional advantage or worth of every example, exact over releases."""
+def measures(eta, epsilon, laplace, wanted):
+    """The `wanted` ones of both advantages and the worth of every example: (wanted, *eta.shape)."""
     n_bags, k = eta.shape
     q = math.exp(-epsilon)
-    out = np.empty((n_bags, k))
+    out = np.empty((wanted.size, n_bags, k))
     n_chunks = n_chunks_of(eta)
     for chunk in prange(n_chunks):
         rows = np.empty((2, k + 9))
@@ -163,7 +166,7 @@ def measures(eta, epsilon, laplace, measure):
             complement, pmf, mirrored = work[0], work[0], work[1]
             for j in range(k):
                 complement[j] = 1.0 - eta[bag, j]
-            floor = _floor(eta[bag], measure)
+            floor = _floor(eta[bag], wanted)
             counts, lo, hi = count_pmf(eta[bag], complement, k, floor, rows)
             if laplace or q == 0.0:
                 for j in range(lo, hi + 1):
@@ -177,6 +180,6 @@ def measures(eta, epsilon, laplace, measure):
             for side in range(2):
                 start, end = (k - hi, k - lo) if side == 1 else (lo, hi)
                 bounds = (start, end, q, epsilon)
-                kind = (laplace, measure, side == 1)
-                _half_bag(eta[bag], work[side], *bounds, *kind, work[2:10], where, out[bag])
+                kind = (laplace, wanted, side == 1)
+                _half_bag(eta[bag], work[side], *bounds, *kind, work[2:10], where, out[:, bag])
     return out

@@ -13,8 +13,10 @@ from typing import Any
 
 from labelaudit.command_line import CommandError
 
-# What is needed to read a table and write the page, to learn eta, and to train the network.
-ALWAYS, LEARNS, NETWORK = ("pandas", "pyarrow", "matplotlib", "jinja2"), ("sklearn",), ("torch",)
+# What is needed to read a table and write the page, and to learn eta; of the extra `train`, for the
+# network, and for a cluster.
+ALWAYS, LEARNS = ("pandas", "pyarrow", "matplotlib", "jinja2"), ("sklearn",)
+NETWORK, CLUSTER = ("torch",), ("distributed",)
 
 
 class Failure(CommandError):
@@ -102,6 +104,11 @@ def add_parser(subparsers: Any) -> None:
     )  # fmt: skip
     option("--workers", type=int, metavar="N", help="processes for priors without labels")
     option(
+        "--address", metavar="tcp://HOST:8786",
+        help="a Dask cluster for priors without labels, whose workers have one thread each and find"
+        " the files under the same name (default: processes of this machine)",
+    )  # fmt: skip
+    option(
         "--output", type=Path, metavar="FILE.html", help="the page (default: FILE-audit.html here)"
     )
     option(
@@ -124,7 +131,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     from labelaudit.report.steps import Report, begun
 
     options = {name: value for name, value in vars(arguments).items() if value is not None}
-    for name in ("file", "output", "overwrite", "run", "given", "ids", "workers"):
+    for name in ("file", "output", "overwrite", "run", "given", "ids", "workers", "address"):
         options.pop(name, None)
     progress = _progress()
     progress(f"reading {arguments.file}")
@@ -149,7 +156,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> int:
     """Priors without labels: all rows of a file or folder, in constant memory."""
-    from labelaudit.learning.sweep.engines import cores, local
+    from labelaudit.learning.sweep.engines import cores, dask, deaths, local
     from labelaudit.report.plan import AuditPlan, Target
     from labelaudit.report.stream import stream_priors
 
@@ -158,13 +165,16 @@ def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> 
     try:
         target = Target.parse(arguments.target) if arguments.target else None
         plan = AuditPlan(**options, utility="none", target=target)
-        with local(arguments.workers or cores()) as engine:
+        cluster = arguments.address
+        with dask(cluster) if cluster else local(arguments.workers or cores()) as engine:
             report = stream_priors(
                 arguments.file, arguments.prior, plan, bag=arguments.bag, engine=engine,
                 saved=page.with_suffix(".partial.npz"), progress=_progress(),
             )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
+    except deaths() as error:
+        raise Failure(f"a worker ended ({error}): the same command goes on where it was") from error
     command = shlex.join(["labelaudit", *arguments.given])
     dataclasses.replace(report, command=command).save(page)
     print(f"{report.headline}\n{report.larger}")
@@ -189,6 +199,10 @@ def _check_combination(arguments: argparse.Namespace) -> None:
     """A prior replaces the features: with it none are read, and no model can be trained."""
     if not (arguments.label or arguments.prior):
         raise CommandError("name the sensitive label with --label COLUMN")
+    if arguments.label and arguments.address:
+        raise CommandError("--address is for priors without labels: leave out --label or it")
+    if arguments.workers and arguments.address:
+        raise CommandError("a cluster has its own workers: give --workers or --address")
     if arguments.prior and arguments.features:
         raise CommandError("--prior replaces --features: give one of the two")
     if arguments.prior and arguments.utility not in (None, "none"):
@@ -201,10 +215,12 @@ def _check_combination(arguments: argparse.Namespace) -> None:
 def _check_installed(arguments: argparse.Namespace) -> None:
     needed = [*ALWAYS, *(() if arguments.prior else LEARNS)]
     needed += NETWORK if "network" in (arguments.utility, *(arguments.learners or ())) else ()
+    needed += CLUSTER if arguments.address else ()
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         names = " and ".join(missing).replace("sklearn", "scikit-learn")
-        extras = ["audit"] * (missing != [*NETWORK]) + ["train"] * ("torch" in missing)
+        train = {*NETWORK, *CLUSTER} & {*missing}
+        extras = ["audit"] * (len(missing) > len(train)) + ["train"] * bool(train)
         wanted = ",".join(extras)
         raise CommandError(f"an audit needs {names}: in a clone, pip install '.[{wanted}]'")
 

@@ -4,6 +4,8 @@ Grounds are white and opaque, so that figures read on a dark page. Each mechanis
 marker.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -13,20 +15,11 @@ from labelaudit.mechanisms import KINDS
 from labelaudit.report.intervals import Interval
 from labelaudit.report.steps import Report
 
-DESCRIPTIONS = {
-    "calibration": "On the left, the fraction of positive labels against estimated eta in groups of"
-    " records; points on the diagonal are calibrated. On the right, the number of records by"
-    " estimated eta, in twenty equal parts from 0 to 1.",
-    "attack": "Every setting on a line. On the left its additive advantage: a hollow marker for"
-    " what the estimate of eta promises, a filled one with its 95% interval for what the attack"
-    " gained on the true labels. On the right its multiplicative advantage, an arrowhead where it"
-    " is infinite.",
-    "utility": "Area under the ROC curve of a model trained on each release, against the advantage"
-    " that the release gives an attacker; the dashed line is the model trained on clean labels.",
-}
 TARGET_COLOUR = "#a8320a"
 # A mechanism may be named by the path of its file; the axes need their room.
 MOST_LETTERS = 40
+# An interval this many times as long as usual is cut at the edge of its axis.
+LONGEST = 1.5
 
 
 def _literal(name: str) -> str:
@@ -106,12 +99,20 @@ def utility(report: Report) -> Figure:
     areas = {each.setting: each.auc for each in report.utilities if each.auc is not None}
     figure, axes = plots.grid(1, 1, width=6.4, height=3.8)
     panel: Axes = axes[0, 0]
-    if None in areas:
-        panel.axhline(areas[None].value, color="black", linestyle="--")
+    panel.set(xlabel="realised additive advantage", ylabel="AUC")
+    for kind in dict.fromkeys(decision.setting.kind for decision in report.decisions):
+        panel.plot([], [], kind.marker, color=kind.colour, label=_literal(kind.name))
+    plots.legend(figure, panel)
+    if not areas:
+        panel.text(0.5, 0.5, "no model was trained", transform=panel.transAxes, ha="center")
+        panel.set(xticks=[], yticks=[])
+        return figure
+    bottom, top = useful_range([*areas.values()])
+    panel.set_ylim(bottom, top)
+    panel.axhline(areas[None].value, color="black", linestyle="--")
     for decision in report.decisions:
-        kind = decision.setting.kind
         if decision.setting in areas:
-            x, y = decision.exposure.realised, areas[decision.setting]
+            kind, x, y = decision.setting.kind, decision.exposure.realised, areas[decision.setting]
             panel.errorbar(
                 *(x.value, y.value, _reach(y), _reach(x)),
                 fmt=kind.marker,
@@ -119,16 +120,27 @@ def utility(report: Report) -> Figure:
                 elinewidth=0.8,
                 markersize=5,
             )
-    for kind in dict.fromkeys(decision.setting.kind for decision in report.decisions):
-        panel.plot([], [], kind.marker, color=kind.colour, label=_literal(kind.name))
-    panel.set(xlabel="realised additive advantage", ylabel="AUC")
-    plots.legend(figure, panel)
-    if areas:
-        plots.simulated(figure, "simulated releases")
-    else:
-        panel.text(0.5, 0.5, "no model was trained", transform=panel.transAxes, ha="center")
-        panel.set(xticks=[], yticks=[])
+            if y.low < bottom:
+                panel.plot(x.value, bottom, "v", color=kind.colour, clip_on=False)
+            if y.high > top:
+                panel.plot(x.value, top, "^", color=kind.colour, clip_on=False)
+    plots.simulated(figure, "simulated releases")
     return figure
+
+
+def useful_range(intervals: Sequence[Interval]) -> tuple[float, float]:
+    """An axis for all values and for intervals of usual length, so that none flattens the others.
+
+    >>> usual = [Interval(value, 0.01, value - 0.02, value + 0.02) for value in (0.6, 0.7)]
+    >>> low, high = useful_range([*usual, Interval(0.65, 0.3, 0.05, 1.0)])
+    >>> round(low, 2), round(high, 2)
+    (0.57, 0.73)
+    """
+    longest = LONGEST * float(np.median([each.high - each.low for each in intervals])) / 2
+    low = min(max(each.low, each.value - longest) for each in intervals)
+    high = max(min(each.high, each.value + longest) for each in intervals)
+    room = max(0.05 * (high - low), 0.005)
+    return low - room, high + room
 
 
 def _reach(interval: Interval) -> list[list[float]]:

@@ -91,7 +91,7 @@ def over_rounds(rounds: Sequence[Measured]) -> Measured:
     Measured(value=3.0, standard_error=inf, least=2.0)
     """
     values = np.array([measured.value for measured in rounds])
-    if np.isinf([measured.value + measured.standard_error for measured in rounds]).any():
+    if not np.isfinite([measured.value + measured.standard_error for measured in rounds]).all():
         least = min(*values, *(measured.least for measured in rounds))
         return Measured(float(np.median(values)), math.inf, float(least))
     error = math.sqrt(np.mean([measured.standard_error**2 for measured in rounds]))
@@ -105,15 +105,14 @@ def over_refits(refits: Sequence[Measured]) -> Interval:
     >>> round(interval.value, 3), round(interval.standard_error, 4)
     (0.11, 0.02)
     """
-    values = np.array([measured.value for measured in refits])
-    if np.isnan(values).any():
+    mean = over_rounds(refits)
+    if math.isnan(mean.value):
         return UNDEFINED
-    if not np.isfinite([measured.value + measured.standard_error for measured in refits]).all():
-        least = min(float(values.min()), *(measured.least for measured in refits))
-        return Interval(float(np.median(values)), math.inf, least, math.inf)
-    within = float(np.mean([measured.standard_error**2 for measured in refits]))
-    spread = float(values.var(ddof=1)) if values.size > 1 else 0.0
-    return _rubin(float(values.mean()), within, (1 + 1 / values.size) * spread, values.size)
+    if math.isinf(mean.standard_error):
+        return Interval(mean.value, math.inf, mean.least, math.inf)
+    number = len(refits)
+    spread = np.var([measured.value for measured in refits], ddof=1) if number > 1 else 0.0
+    return _rubin(mean.value, mean.standard_error**2, (1 + 1 / number) * float(spread), number)
 
 
 def _rubin(value: float, within: float, between: float, refits: int) -> Interval:
@@ -123,16 +122,6 @@ def _rubin(value: float, within: float, between: float, refits: int) -> Interval
     freedom = (refits - 1) * (1 + within / between) ** 2 if between > 0 else math.inf
     reach = float(stats.t.ppf((1 + COVERAGE) / 2, freedom))
     return Interval(value, error, value - reach * error, value + reach * error)
-
-
-@dataclass(frozen=True)
-class _Mean:
-    """Numbers of a round or a refit, their variance, and each unit's products with itself."""
-
-    value: Floats
-    variance: Floats
-    products: Floats
-    total: Floats
 
 
 class RoundAverages:
@@ -157,8 +146,10 @@ class RoundAverages:
         self._position[np.random.default_rng(0).permutation(units)[:followed]] = range(followed)
         # For each unit the deviations of its bags, over the rounds of this refit and over refits.
         self._in_refit, self._in_all = np.zeros((2, followed, len(self.unseen)))
-        self._rounds: list[_Mean] = []
-        self._refits: list[_Mean] = []
+        # Of each round and refit the numbers, their variance, the sum of the squared deviations of
+        # the units, and the sizes of the bags.
+        self._rounds: list[tuple[Floats, ...]] = []
+        self._refits: list[tuple[Floats, ...]] = []
         self._moments: tuple[Floats, ...] = ()
 
     def add(self, sums: Floats, sizes: Floats, units: Ints, lengths: Ints) -> None:
@@ -180,23 +171,17 @@ class RoundAverages:
             np.add.at(self._in_refit, position[followed], deviations)
         else:
             self._in_refit[position[followed]] += deviations
-        self._rounds.append(_Mean(value, variance, _products(deviations, deviations), total))
+        self._rounds.append((value, variance, _products(deviations, deviations), total))
 
     def end_refit(self) -> None:
         """The rounds that follow have another eta."""
         number = len(self._rounds)
-        covariance = self._covariance(self._in_refit, self._rounds)
-        own = sum(mean.variance for mean in self._rounds)
+        value, variance, squares, total = np.mean(self._rounds, axis=0)
+        # Rounds that share records cannot differ more than rounds that do not.
+        covariance = np.maximum(self._covariance(self._in_refit, number * squares), 0)
         self._in_refit /= number
-        self._refits.append(
-            _Mean(
-                value=np.mean([mean.value for mean in self._rounds], axis=0),
-                # Rounds that share records cannot differ more than rounds that do not.
-                variance=(own + np.maximum(covariance, 0)) / number**2,
-                products=_products(self._in_refit, self._in_refit),
-                total=np.mean([mean.total for mean in self._rounds], axis=0),
-            )
-        )
+        squares = _products(self._in_refit, self._in_refit)
+        self._refits.append((value, variance / number + covariance / number**2, squares, total))
         self._in_all += self._in_refit
         self._in_refit[:] = 0
         self._rounds = []
@@ -204,17 +189,17 @@ class RoundAverages:
     def close(self) -> None:
         """No refit follows: keep the moments, and not the deviations of every unit."""
         number = len(self._refits)
-        covariance = self._covariance(self._in_all, self._refits)
-        variance = np.mean([mean.variance for mean in self._refits], axis=0)
+        value, variance, squares, _ = np.mean(self._refits, axis=0)
+        covariance = self._covariance(self._in_all, number * squares)
         shared = np.clip(covariance / max(number * (number - 1), 1), 0, variance)
-        values = np.array([mean.value for mean in self._refits])
-        spread = values.var(axis=0, ddof=1) if number > 1 else np.zeros(len(shared))
+        values = [refit[0] for refit in self._refits]
+        spread = np.var(values, axis=0, ddof=1) if number > 1 else np.zeros(len(shared))
         excess = spread - (variance - shared)
         with np.errstate(invalid="ignore", divide="ignore"):
             self.excess = excess / variance
-            rare = 2 * (np.array([*self.unseen.values()]) / self._refits[0].total) ** 2
+            rare = 2 * (np.array([*self.unseen.values()]) / self._refits[0][-1]) ** 2
         within = (variance + (number - 1) * shared) / number + rare
-        self._moments = values.mean(axis=0), within, variance, excess
+        self._moments = value, within, variance, excess
         del self._in_refit, self._in_all
 
     def intervals(self, excess: Floats | None = None) -> dict[str, Interval]:
@@ -234,9 +219,8 @@ class RoundAverages:
             for name, value, inner, outer in zip(self.unseen, *columns, strict=True)
         }
 
-    def _covariance(self, deviations: Floats, means: Sequence[_Mean]) -> Floats:
+    def _covariance(self, deviations: Floats, own: Floats) -> Floats:
         """Products of a unit's deviations in different rounds, summed over units and rounds."""
-        own = sum(mean.products for mean in means)
         return self._weight * (_products(deviations, deviations) - own)
 
 

@@ -1,10 +1,8 @@
 """A mechanism of the user's own: read from a file, and tested before anything is trained."""
 
-import hashlib
-import importlib.util
 import inspect
 import math
-import sys
+import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -122,17 +120,12 @@ def _read_channel(path: Path) -> CountChannel:
 
 def _read_class(path: Path, wanted: str) -> type[Mechanism]:
     # Two files may have the same stem.
-    digest = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]
-    name = f"labelaudit_own_{path.stem}_{digest}"
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    # Dataclasses look their own module up there.
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    name = str(path.resolve())
     with one_line(f"{path} cannot be run"):
-        spec.loader.exec_module(module)
+        defined = runpy.run_path(str(path), run_name=name)
     classes = {
         each: value
-        for each, value in vars(module).items()
+        for each, value in defined.items()
         if isinstance(value, type) and issubclass(value, Mechanism) and value.__module__ == name
     }
     names = ", ".join(classes) or "none"

@@ -1,7 +1,6 @@
 """The report as one HTML page that needs no other file: no script, no network."""
 
 import io
-import math
 import re
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -10,37 +9,30 @@ from labelaudit.files import write_atomically
 from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, SURE, rounds_for
 from labelaudit.report.decisions import MATERIAL, MOST_PROVEN
-from labelaudit.report.eta import FOLDS
+from labelaudit.report.eta import FOLDS, MATTERS
 from labelaudit.report.intervals import COVERAGE
 from labelaudit.report.numbers import as_json, versions
 from labelaudit.report.people import LEAST_IN_GROUP
 from labelaudit.report.scenarios import MOST_WITH_KNOWN, MOST_WITH_MATRIX
-from labelaudit.report.steps import Report
 from labelaudit.report.utility import MOST_ROWS
+from labelaudit.report.words import FOLDER
 
-FOLDER = Path(__file__).parent
 # Features named on the page; the JSON file has all.
 MOST_NAMED = 30
 
 
 def environment() -> Any:
     """The templates of the pages; every value is escaped unless it is marked as safe."""
-    import jinja2
     import markupsafe
 
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters["fmt"] = format
+    made = words.templates(autoescape=True)
+    made.filters["svg"] = inline_svg
     made.globals |= {
-        "inf": math.inf, "words": words, "folds": FOLDS, "coverage": COVERAGE, "sure": SURE,
+        "words": words, "matters": MATTERS, "folds": FOLDS, "coverage": COVERAGE, "sure": SURE,
         "most_rows": MOST_ROWS, "most_named": MOST_NAMED, "most_with_known": MOST_WITH_KNOWN,
         "most_with_matrix": MOST_WITH_MATRIX, "least_in_group": LEAST_IN_GROUP,
         "material": MATERIAL, "most_proven": MOST_PROVEN,
+        "most_records": MOST_RECORDS, "rounds_for": rounds_for,
         "css": markupsafe.Markup((FOLDER / "report.css").read_text(encoding="utf-8")),
         "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
     }  # fmt: skip
@@ -49,19 +41,7 @@ def environment() -> Any:
 
 def as_html(report: Any) -> str:
     """The whole page of a report: of a table, of a label with several classes, or of priors."""
-    values: dict[str, Any] = {}
-    if isinstance(report, Report):
-        from labelaudit.report import figures
-
-        rows = len(report.table)
-        values["attacked"] = (
-            f"{min(rows, MOST_RECORDS):,} of {rows:,} records, {rounds_for(rows)} times"
-        )
-        values["figures"] = {
-            name: inline_svg(figure, name, figures.DESCRIPTIONS[name])
-            for name, figure in report.figures.items()
-        }
-    return environment().get_template(report.template).render(report=report, **values)
+    return environment().get_template(report.template).render(report=report)
 
 
 def write_both(report: Any, page: Path) -> Path:
@@ -85,14 +65,18 @@ def _write(texts: dict[Path, str]) -> None:
     write_atomically(path, write)
 
 
-def inline_svg(figure: Any, name: str, description: str) -> Any:
+def inline_svg(figure: Any, description: str) -> Any:
     """A figure as SVG within a page, with a description for those who cannot see it."""
     import markupsafe
     import matplotlib.pyplot as plt
 
     file = io.StringIO()
     # Letters stay text, which is lighter than outlines; the salt keeps ids of figures apart.
-    style: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "font.sans-serif": ["DejaVu Sans"]}
+    style: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": description,
+        "font.sans-serif": ["DejaVu Sans"],
+    }
     with plt.rc_context(style):
         figure.savefig(file, format="svg", metadata={"Date": None})
     plt.close(figure)

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from labelaudit.checks import Floats
 from labelaudit.datasets import Table
 from labelaudit.partitions import partition
 from labelaudit.redrawn import redrawn_attack
+from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, attack
 from labelaudit.report.eta import EtaEstimates, Labels, distinct
 from labelaudit.report.intervals import Curve
@@ -160,7 +161,7 @@ def drawn_again(
     return cases
 
 
-def leaks(table: Table) -> Iterator[str]:
+def leaks(table: Table) -> list[str]:
     """What makes an audit look better than it is: repeated persons or rows, a copy of the label.
 
     >>> import pandas
@@ -170,38 +171,20 @@ def leaks(table: Table) -> Iterator[str]:
     >>> [text.split(":")[0] for text in leaks(read_table(frame, label="ill"))]
     ["The column 'copy' alone gives the label away"]
     """
-    if table.persons is not None:
-        persons = int(table.persons.max()) + 1
-        yield (
-            f"{len(table):,} rows are of {persons:,} persons, at most {table.rows_of_a_person} of"
-            " one. Models and intervals keep a person's rows together, and epsilon is stated for a"
-            " person with the most rows."
-        )
-    elif table.named and (repeated := len(table) - len(set(table.ids))):
-        most = Counter(table.ids).most_common(1)[0][1]
-        yield (
-            f"Ids repeat: {repeated:,} rows have the id of an earlier one, and one id has {most}"
-            " rows. If an id is a person, name the column as the person (--person): otherwise the"
-            " attacker learns a person's label from the person's other rows, every advantage is too"
-            f" small, and epsilon is {most} times as large for a person with {most} rows."
-        )
-    if not table.columns:
-        return
-    import pandas
+    persons = 0 if table.persons is None else int(table.persons.max()) + 1
+    occurrences = Counter(table.ids if table.named else ())
+    duplicated, copies = 0, []
+    if table.columns:
+        import pandas
 
-    rows = pandas.DataFrame(table.features).assign(label=table.labels)
-    if table.persons is None and (repeated := int(rows.duplicated().sum())):
-        yield (
-            f"{repeated:,} rows ({repeated / len(table):.1%}) equal an earlier row in every feature"
-            " and the label. If they are the same persons, name a column for them (--person)."
-        )
-    for index, column in enumerate(table.columns):
-        area = single_column_auc(table.features[:, index], table.labels)
-        if area > LEAKS:
-            yield (
-                f"The column {column.name!r} alone gives the label away: its AUC is {area:.3f}. If"
-                " it was made from the label, leave it out; otherwise there is nothing to protect."
-            )
+        rows = pandas.DataFrame(table.features).assign(label=table.labels)
+        duplicated = 0 if persons else int(rows.duplicated().sum())
+        areas = [single_column_auc(values, table.labels) for values in table.features.T]
+        named = zip(table.columns, areas, strict=True)
+        copies = [(repr(column.name), area) for column, area in named if area > LEAKS]
+    repeated = occurrences.total() - len(occurrences)
+    most = max(occurrences.values(), default=0)
+    return words.paragraphs("leaks", table, persons, repeated, most, duplicated, copies)
 
 
 def single_column_auc(values: NDArray[np.floating], labels: Labels) -> float:

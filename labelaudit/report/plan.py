@@ -13,7 +13,6 @@ import numpy as np
 from labelaudit import checks
 from labelaudit.datasets import Table
 from labelaudit.mechanisms import Kind, Mechanism
-from labelaudit.report import words
 from labelaudit.report.eta import LEARNERS, MATTERS
 from labelaudit.report.own_mechanism import (
     PARAMETERS,
@@ -101,7 +100,11 @@ class Target:
 
     def __str__(self) -> str:
         """In words."""
-        return words.target(self)
+        if self.kind == "epsilon":
+            return f"epsilon of at most {self.value:g}"
+        records = f" for {100 * self.level:.4g}% of the records"
+        ending = records if self.kind == "multiplicative" else ""
+        return f"{self.kind} advantage of at most {self.value:g}{ending}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,6 @@ from labelaudit.report.search import searched
 from labelaudit.report.utility import Utility, measure_utility
 
 if TYPE_CHECKING:
-    import pandas
     from matplotlib.figure import Figure
 
 MOST_EXPOSED = 10
@@ -95,15 +94,8 @@ class Report(numbers.DecidedReport):
         counts, _ = np.histogram(self.estimates.mean, HISTOGRAM_BINS, (0, 1))
         return tuple(counts.tolist())
 
-    @property
-    def tables(self) -> dict[str, pandas.DataFrame]:
-        """The tables behind the page, by name."""
-        return numbers.tables(self)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What the JSON file holds."""
-        return numbers.values_of(self)
+    tables = property(numbers.tables)
+    values = property(numbers.values_of)
 
     @property
     def figures(self) -> dict[str, Figure]:
@@ -173,6 +165,8 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
     reasons = words.reasons(advices, decisions, target, stake)
     if facts is not None and not empty:
         reasons.append(words.own_bags(advices))
+    size = len(table), MOST_RECORDS
+    doubts = (*size, people.leaks(table), trusted, estimates.recalibrated, facts)
     return Report(
         table=table,
         plan=plan,
@@ -183,7 +177,7 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
         advices=advices,
         headline=words.headline(advices, decisions, empty),
         reasons=tuple(reasons),
-        warnings=tuple(warnings_of(table, facts, trusted, estimates)),
+        warnings=tuple(words.paragraphs("warnings", *doubts)),
         exposed=exposed,
         knowing=tuple(case for setting in focus for case in knowing_more(estimates, setting, plan)),
         drawn_again=tuple(
@@ -243,32 +237,6 @@ def trusted_eta(table: Table, plan: AuditPlan, progress: Progress) -> tuple[EtaE
         estimates = estimates.recalibrate(table.labels, plan.seed, table.persons)
         stake = at_stake(estimates.etas, table.labels)
     return estimates, plan.target or Target.of_stake(stake, plan.level)
-
-
-def warnings_of(
-    table: Table, facts: BagFacts | None, trusted: bool, estimates: EtaEstimates
-) -> Iterator[str]:
-    """What a reader must know before the recommendation is acted on."""
-    if len(table) > MOST_RECORDS:
-        yield f"A random sample was attacked: {MOST_RECORDS:,} of {len(table):,} records."
-    yield from people.leaks(table)
-    if not trusted:
-        yield (
-            "The true labels contradict eta, the model of what an attacker knows, by more than"
-            " matters. Settings are recommended by facts that need no eta, or not at all."
-        )
-    elif estimates.recalibrated:
-        yield (
-            "The true labels contradicted the first eta. It was scaled to them once more, and all"
-            " numbers are of the scaled one."
-        )
-    if facts is not None and facts.move_together:
-        yield (
-            "Labels within the table's bags agree more than eta explains (dispersion"
-            f" {facts.dispersion:.2f}, where independence gives 1). An attacker who knows that"
-            " could do better than the one audited here, and better than epsilon allows against"
-            " independent labels. So no guarantee settles an advantage for this table."
-        )
 
 
 def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

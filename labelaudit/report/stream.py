@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy.interpolate import lagrange
 
-from labelaudit.advantage import additive_advantage, label_advantage, worth
+from labelaudit.advantage import measured
 from labelaudit.checks import Floats
 from labelaudit.distribution import (
     ROUNDING,
@@ -29,6 +29,7 @@ from labelaudit.files import digest, write_atomically
 from labelaudit.kernels.distribution import BINS, RADIX
 from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
+from labelaudit.report.decisions import MOST_PROVEN
 from labelaudit.report.eta import Progress
 from labelaudit.report.numbers import SavedReport, made_at, plain
 from labelaudit.report.own_mechanism import construct, has_channel
@@ -90,7 +91,8 @@ class PriorsReport(SavedReport):
     def headline(self) -> str:
         """Which settings keep the target."""
         met = [
-            each.title + f", but it proves {each.revealed:.2g} of all labels" * (each.revealed > 0)
+            each.title
+            + f", but it proves {each.revealed:.2g} of all labels" * (each.revealed > MOST_PROVEN)
             for each in sorted(self.exposures, key=lambda each: each.revealed)
             if each.meets
         ]
@@ -105,7 +107,7 @@ class PriorsReport(SavedReport):
         hours = self.seconds / self.rows * 1e10 / 3600
         return (
             f"These {self.rows:,} priors took {self.seconds:.0f} s, {self.passes} passes and"
-            f" {self.workers} process{'es' * (self.workers > 1)}. Time grows with the rows, memory"
+            f" {self.workers} worker{'s' * (self.workers > 1)}. Time grows with the rows, memory"
             f" does not: ten billion would take about {hours:.2g} hours here, and 80 GB of disk."
             " Parts are independent and their totals add up, so that a cluster of 100 processes"
             f" would need about {60 * hours * self.workers / 100:.2g} minutes."
@@ -191,39 +193,42 @@ def measure(
             for eta, mechanism in work.bags(setting, priors, given):
                 if first and eta.size:
                     sums[row] += _sums(eta, mechanism)
-                if "value" not in window and eta.size:
+                if eta.size and not {"value", "extreme"} & window.keys():
                     masses[row] += _masses(eta, mechanism, window)
     return totals, sums, masses
 
 
-def _alone(mechanism: Mechanism) -> bool:
-    """Whether labels are released one by one, with noise: then sums have a closed form."""
-    if not isinstance(mechanism, NoisyCount) or mechanism.continuous:
-        return False
-    return mechanism.bag_size == 1 and 0 < mechanism.epsilon < math.inf
-
-
 def _sums(eta: Floats, mechanism: Mechanism) -> Floats:
+    """Of all members: gain, label advantage, variance explained and in all, |I| = epsilon, number.
+
+    The last but one is a lower bound where a mechanism has no closed form for it.
+    """
     variance = eta * (1 - eta)
-    if _alone(mechanism):
-        keep = 1 / (1 + math.exp(-mechanism.epsilon))
-        gain = np.maximum(keep - np.maximum(eta, 1 - eta), 0).sum()
-        # P(release = 1) times P(release = 0); the posterior's variance is variance^2 over it.
-        spread = (1 - keep) * keep + (2 * keep - 1) ** 2 * variance
-        learned = (((2 * keep - 1) * variance) ** 2 / spread).sum()
-        label = (2 * keep - 1) * eta.size
-        return np.array([gain, label, learned, variance.sum(), 0.0, eta.size])
-    explained = float((worth(eta, mechanism) * variance).sum())
-    measures = (additive_advantage, label_advantage)
-    gains = [float(measured(eta, mechanism).sum()) for measured in measures]
-    certain = np.isinf(mechanism.epsilon)
-    revealed = eta.size * (1 - float(multiplicative_cdf(eta, mechanism, HUGE))) if certain else 0.0
-    return np.array([*gains, explained, variance.sum(), revealed, eta.size])
+    if isinstance(mechanism, NoisyCount) and mechanism.epsilon > 0:
+        extreme = _at_the_ends(eta, mechanism)
+    else:
+        certain = np.isinf(mechanism.epsilon)
+        extreme = eta.size * (1 - float(multiplicative_cdf(eta, mechanism, HUGE))) if certain else 0
+    gains, labels, worths = measured(eta, mechanism, "additive", "conditional", "worth")
+    explained = (worths * variance).sum()
+    return np.array([gains.sum(), labels.sum(), explained, variance.sum(), extreme, eta.size])
+
+
+def _at_the_ends(eta: Floats, mechanism: NoisyCount) -> float:
+    """The members with |I| = epsilon: those of bags whose noisy count is at or beyond an end.
+
+    With q = e^(-epsilon), geometric noise reaches count 0 from s with probability q^s / (1 + q),
+    Laplace noise with q^s / 2. The mean of q^s is a product over members; a label that is known
+    neither moves nor shifts the ends.
+    """
+    q = math.exp(-mechanism.epsilon)
+    known = (eta == 0) | (eta == 1)
+    ends = sum(np.where(known, 1.0, side + (1 - side) * q).prod(axis=1) for side in (eta, 1 - eta))
+    unknown = eta.shape[1] - known.sum(axis=1)
+    return float((ends * unknown).sum()) / (2 if mechanism.continuous else 1 + q)
 
 
 def _masses(eta: Floats, mechanism: Mechanism, window: Window) -> Floats:
-    if "certain" in window:
-        return np.pad([float(((eta == 0) | (eta == 1)).sum())], (0, BINS + 1))
     if "points" not in window:
         return _size_masses(eta, mechanism, window["base"], window["shift"])
     below = eta.size * multiplicative_cdf(eta, mechanism, window["points"])
@@ -231,14 +236,15 @@ def _masses(eta: Floats, mechanism: Mechanism, window: Window) -> Floats:
 
 
 def guess(eta: Floats, mechanism: Mechanism, level: float) -> Window:
-    """The first window of a percentile, from some bags; none where it needs no pass."""
+    """The first window of a percentile, from some bags.
+
+    None is needed where it is 0; where it is as large as can be, the first sums decide.
+    """
     if mechanism.epsilon == 0 or level <= 0:
         return {"value": 0.0}
-    if _alone(mechanism):
-        return {"certain": True}
     value = multiplicative_quantile(eta, mechanism, level) if eta.size else 0.0
-    if np.isinf(value):
-        return WHOLE
+    if value >= mechanism.epsilon * (1 - ROUNDING):
+        return {"extreme": True}
     if isinstance(mechanism, NoisyCount) and mechanism.continuous:
         return _around(value, WIDTHS[0], mechanism.epsilon)
     bits = int(np.exp(min(value, 700.0)).view(np.int64)) - (1 << NEAR)
@@ -254,12 +260,13 @@ def _around(
 
 
 def narrowed(
-    window: Window, masses: Floats, members: float, level: float, epsilon: float
+    window: Window, masses: Floats, members: float, level: float, mechanism: Mechanism
 ) -> Window:
     """The next window after a pass, or the value of the percentile."""
-    if "certain" in window:
-        # The log-odds of every other label move by epsilon.
-        return {"value": 0.0 if masses[0] / members >= level else epsilon}
+    epsilon = mechanism.epsilon
+    if "extreme" in window:
+        continuous = isinstance(mechanism, NoisyCount) and mechanism.continuous
+        return _around(epsilon, WIDTHS[0], epsilon) if continuous else WHOLE
     if "points" in window:
         return _interpolated(window, masses[:3] / members - level, epsilon)
     reached = np.cumsum(masses) / members >= level
@@ -304,6 +311,8 @@ def parts_of(source: Path, prior: str, bag: str | None) -> list[Part]:
     """The parts of a file or folder; with given bags a part is a file."""
     import pyarrow.parquet as parquet
 
+    # Workers of a cluster have another working folder.
+    source = source.resolve()
     files = sorted(source.rglob("*.parquet")) if source.is_dir() else [source]
     if not files or not files[0].is_file():
         raise ValueError(f"there is no parquet file {'in' if source.is_dir() else 'at'} {source}")
@@ -320,7 +329,8 @@ def parts_of(source: Path, prior: str, bag: str | None) -> list[Part]:
         first = rows = 0
         for group in range(metadata.num_row_groups):
             rows += metadata.row_group(group).num_rows
-            if group + 1 == metadata.num_row_groups or (rows >= PART and bag is None):
+            last = group + 1 == metadata.num_row_groups
+            if rows and (last or (rows >= PART and bag is None)):
                 parts.append((str(path), first, group + 1))
                 first, rows = group + 1, 0
     if not sum(parquet.ParquetFile(path).metadata.num_rows for path in files):
@@ -358,13 +368,12 @@ class _Totals:
     def end_pass(self, settings: tuple[Setting, ...], level: float) -> None:
         """Narrow every window."""
         for row, setting in enumerate(settings):
-            revealed, members = self.sums[row, 4:]
-            epsilon = setting.mechanism.epsilon
-            if not members or revealed > (1 - level) * members:
-                self.windows[row] = {"value": np.inf if members else np.nan}
-            elif "value" not in self.windows[row]:
-                window, masses = self.windows[row], self.masses[row]
-                self.windows[row] = narrowed(window, masses, members, level, epsilon)
+            extreme, members = self.sums[row, 4:]
+            window, mechanism = self.windows[row], setting.mechanism
+            if not members or extreme > (1 - level) * members:
+                self.windows[row] = {"value": mechanism.epsilon if members else np.nan}
+            elif "value" not in window:
+                self.windows[row] = narrowed(window, self.masses[row], members, level, mechanism)
         self.passes, self.done = self.passes + 1, 0
         self.masses[:] = 0
         self._save()
@@ -412,7 +421,9 @@ def stream_priors(
         windows.append(guess(*next(work.bags(setting, priors, given), nothing), level))
     files = [Path(path).stat() for path, _, _ in parts]
     states = [(file.st_size, file.st_mtime_ns) for file in files]
-    totals = _Totals(digest([parts, states, repr(work), level]), saved, windows)
+    # Totals of a version that summed something else are not used.
+    key = digest(["extreme", parts, states, repr(work), level])
+    totals = _Totals(key, saved, windows)
     while not all("value" in window for window in totals.windows) or totals.passes == 0:
         begun, before = time.monotonic(), totals.done
         waiting: deque[Any] = deque()
@@ -434,17 +445,20 @@ def stream_priors(
     target = plan.target or Target.of_stake(stake, plan.level)
     exposures = []
     for setting, sums, window in zip(settings, totals.sums, totals.windows, strict=True):
-        additive, label, explained, variance, revealed, members = sums.tolist()
+        additive, label, explained, variance, extreme, members = sums.tolist()
         epsilon = setting.mechanism.epsilon
         title = setting.title
         if bag is not None:
             title = title.replace(f"bags of {plan.bag_sizes[0]}", "given bags")
-        measured = {"additive": additive / members, "multiplicative": window["value"]}
+        if not members:
+            raise ValueError(f"{source} has {rows} rows: too few for {title}")
+        revealed = extreme / members if np.isinf(epsilon) else 0.0
+        known = {"additive": additive / members, "multiplicative": window["value"]}
         exposures.append(
             PriorsExposure(
                 *(title, epsilon, int(members), additive / members, label / members),
-                *(explained / variance if variance else 0.0, revealed / members, window["value"]),
-                meets=measured.get(target.kind, epsilon) <= target.value,
+                *(explained / variance if variance else 0.0, revealed, window["value"]),
+                meets=known.get(target.kind, epsilon) <= target.value,
             )
         )
     spent = time.monotonic() - start
