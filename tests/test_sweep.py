@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import importlib
 import itertools
 import math
@@ -481,7 +482,8 @@ def test_a_workers_data_must_be_the_sweeps(data, store):
         sweep.run(wrong, store, work=constant)
 
 
-def test_an_unreachable_scheduler_is_refused(capsys, tmp_path):
+def test_an_unreachable_scheduler_is_refused(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep, "dask", functools.partial(sweep.dask, timeout=1))
     command = ["sweep", "--dataset", "higgs-like", "--scale", "smoke", "--store", str(tmp_path)]
     started = time.monotonic()
     status = cli.main([*command, "--engine", "dask", "--address", "tcp://127.0.0.1:1"])

@@ -177,6 +177,9 @@ def test_the_readme_quotes_the_comparisons():
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert f"in {(rows['high'] < 0).sum()} of {len(rows)} comparisons on KDD12 and Diab" in readme
     assert f"by {-rows['difference'].mean():.3f} of AUC on average" in readme
+    landing = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    assert "noisy or not, in every comparison on KDD12 and Diabetes" in landing
+    assert (rows["high"] < 0).all()
 
 
 def test_targets_protect_somebody():

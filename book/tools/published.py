@@ -5,6 +5,7 @@ is taken from it says so: `made` holds the digest of the table.
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset
 from labelaudit.files import file_digest
 from labelaudit.learning.sweep.comparisons import RUN, TRAINING
-from labelaudit.learning.sweep.grid import Grid
-from labelaudit.learning.sweep.runs import plan
+from labelaudit.learning.sweep.grid import Grid, read_grid
+from labelaudit.learning.sweep.runs import load, plan
 from labelaudit.learning.sweep.store import Record, Store
 
 IDENTITY = [*RUN, *TRAINING, "seed", "fingerprint"]
@@ -37,6 +38,16 @@ def read_table(path: Path) -> dict[str, dict[str, Any]]:
     if len(rows) < len(frame):
         raise CommandError(f"{path} has a training more than once")
     return rows
+
+
+def adopt_all(path: Path, grid_file: Path, dataset: str | None, store: Store) -> int:
+    """Take trainings from a table, data set by data set: `labelaudit results --import`."""
+    grid = read_grid(grid_file)
+    rows = Counter(row["dataset"] for row in read_table(path).values())
+    for name in [dataset] if dataset else sorted(rows):
+        count = adopt(path, grid, load(name, grid), store)
+        print(f"{name}: {count:,} of the table's {rows[name]:,} trainings are new to the store")
+    return 0
 
 
 def adopt(path: Path, grid: Grid, data: Dataset, store: Store) -> int:

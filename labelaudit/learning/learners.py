@@ -4,6 +4,7 @@ A learner is a frozen dataclass with `fit(features, labels, rng)`, which returns
 `predict(features)`. `labelaudit.learning.eta.cross_fit` makes a calibrated estimate with any.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Protocol
@@ -78,7 +79,11 @@ class Boosting:
         from sklearn.ensemble import HistGradientBoostingClassifier
         from threadpoolctl import threadpool_limits
 
-        encode = HashedCategories(features, labels, rng) if features.dtype.kind in "ui" else None
+        encode: Callable[[Rows], Rows] = np.asarray
+        seen = features
+        if features.dtype.kind in "ui":
+            encode = categories = HashedCategories(features, labels, rng)
+            seen = categories.seen
         model = HistGradientBoostingClassifier(
             max_iter=self.iterations,
             learning_rate=self.learning_rate,
@@ -90,25 +95,18 @@ class Boosting:
             random_state=int(rng.integers(2**31)),
         )
         with threadpool_limits(self.threads):
-            model.fit(features if encode is None else encode.seen, labels)
-        return _Classifier(model, encode, self.threads)
+            model.fit(seen, labels)
+
+        def predict(features: ArrayLike) -> Floats:
+            with threadpool_limits(self.threads):
+                return model.predict_proba(encode(np.asarray(features)))[:, 1]
+
+        return _Model(predict)
 
 
 @dataclass(frozen=True)
-class _Classifier:
-    """A scikit-learn classifier behind an encoding of its features."""
-
-    model: Any
-    encode: "HashedCategories | None"
-    threads: int
-
-    def predict(self, features: ArrayLike) -> Floats:
-        from threadpoolctl import threadpool_limits
-
-        rows = np.asarray(features)
-        with threadpool_limits(self.threads):
-            scores = self.model.predict_proba(rows if self.encode is None else self.encode(rows))
-        return scores[:, 1]
+class _Model:
+    predict: Callable[[ArrayLike], Floats]
 
 
 class HashedCategories:
@@ -176,7 +174,15 @@ class Neighbours:
             )
         scaler = StandardScaler().fit(features)
         index = NearestNeighbors(n_neighbors=self.neighbours, algorithm="brute")
-        return _Neighbourhood(scaler, index.fit(scaler.transform(features)), labels)
+        index.fit(scaler.transform(features))
+
+        def predict(features: ArrayLike) -> Floats:
+            rows = np.asarray(features)
+            _check_measured(rows)
+            nearest = index.kneighbors(scaler.transform(rows), return_distance=False)
+            return (labels[nearest].sum(axis=1) + labels.mean()) / (self.neighbours + 1)
+
+        return _Model(predict)
 
 
 def _check_measured(features: Rows) -> None:
@@ -190,19 +196,6 @@ def _check_measured(features: Rows) -> None:
             f"Neighbours needs every feature of every row, but column {int(missing.argmax())} has"
             " missing values; use Boosting, or fill them in"
         )
-
-
-@dataclass(frozen=True)
-class _Neighbourhood:
-    scaler: Any
-    index: Any
-    labels: Labels
-
-    def predict(self, features: ArrayLike) -> Floats:
-        rows = np.asarray(features)
-        _check_measured(rows)
-        nearest = self.index.kneighbors(self.scaler.transform(rows), return_distance=False)
-        return (self.labels[nearest].sum(axis=1) + self.labels.mean()) / (nearest.shape[1] + 1)
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,10 @@ def run_results(arguments: argparse.Namespace) -> int:
     """Count, export, import or verify."""
     store = Store(arguments.store or data_folder() / "results")
     if arguments.table is not None:
-        return _import(store, arguments)
+        if arguments.grid is None or arguments.export is not None or arguments.verify:
+            raise CommandError("--import goes with --grid FILE, and neither --export nor --verify")
+        tools = _book_tools("published", "--import is for the table that ships with the book")
+        return tools.adopt_all(arguments.table, arguments.grid, arguments.dataset, store)
     if not store.folder.is_dir():
         raise StoreError(f"there is no store at {store.folder}; labelaudit sweep makes one")
     if arguments.verify:
@@ -171,21 +174,6 @@ def run_results(arguments: argparse.Namespace) -> int:
         packed = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
         frame.to_csv(arguments.export, index=False, float_format="%.7g", compression=packed)
     print(f"{len(frame):,} rows written to {arguments.export}")
-    return 0
-
-
-def _import(store: Store, arguments: argparse.Namespace) -> int:
-    """Take trainings from a table, data set by data set."""
-    from labelaudit.learning import sweep
-
-    if arguments.grid is None or arguments.export is not None or arguments.verify:
-        raise CommandError("--import goes with --grid FILE, and neither --export nor --verify")
-    tools = _book_tools("published", "--import is for the table that ships with the book")
-    grid = read_grid(arguments.grid)
-    rows = Counter(row["dataset"] for row in tools.read_table(arguments.table).values())
-    for name in [arguments.dataset] if arguments.dataset else sorted(rows):
-        count = tools.adopt(arguments.table, grid, sweep.load(name, grid), store)
-        print(f"{name}: {count:,} of the table's {rows[name]:,} trainings are new to the store")
     return 0
 
 

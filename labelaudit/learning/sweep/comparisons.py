@@ -139,38 +139,42 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     if frame.empty:
         raise ValueError("there is no run to select from: the table is empty")
     _check_one_grid(frame)
-    kept = [*TRAINING, "fingerprint", "eta", *MEASURES]
     counted = frame.assign(auc=frame["auc"].fillna(NO_MODEL), no_model=frame["auc"].isna())
-    rows = []
-    for _, runs in counted.groupby(SETTING, sort=False):
-        chosen = _chosen(runs, by).sort_values("trial")
-        first = chosen.iloc[0]
-        row = {
-            "learning_rate": chosen["learning_rate"].mode().iloc[0],
-            "trials": len(chosen),
-            "auc": chosen["auc"].mean(),
-            "error": chosen["auc"].sem(),
-            "no_model": int(chosen["no_model"].sum()),
-            "aucs": dict(zip(chosen["trial"], chosen["auc"], strict=True)),
-            "last_epoch": (chosen["best_epoch"] == chosen["epochs"]).mean(),
-            "trained_bags": _trained_bags(first),
-        }
-        rows.append(first[SETTING].to_dict() | row | first[kept].to_dict())
-    return pd.DataFrame(rows)
+    counted["setting"] = counted.groupby(SETTING, sort=False).ngroup()
+    chosen = _chosen(counted.reset_index(drop=True), by).sort_values(["setting", "trial"])
+    settings = chosen.groupby("setting")
+    first = settings.head(1).set_index("setting")
+    aucs = {
+        setting: dict(zip(runs["trial"], runs["auc"], strict=True)) for setting, runs in settings
+    }
+    summary = {
+        "learning_rate": settings["learning_rate"].agg(lambda rates: rates.mode().iloc[0]),
+        "trials": settings.size(),
+        "auc": settings["auc"].mean(),
+        "error": settings["auc"].sem(),
+        "no_model": settings["no_model"].sum(),
+        "aucs": pd.Series(aucs),
+        "last_epoch": (chosen["best_epoch"] == chosen["epochs"]).groupby(chosen["setting"]).mean(),
+        "trained_bags": _trained_bags(first),
+    }
+    kept = [*TRAINING, "fingerprint", "eta", *MEASURES]
+    table = pd.concat([first[SETTING], pd.DataFrame(summary), first[kept]], axis="columns")
+    return table.reset_index(drop=True)
 
 
-def _trained_bags(run: pd.Series) -> float:
+def _trained_bags(runs: pd.DataFrame) -> pd.Series:
     """The bags of a partition less those held out, of which there is at least one (`bags.draw`)."""
-    if pd.isna(run["bags"]) or not run["validation"]:
-        return float(run["bags"])
-    return float(run["bags"] - max(1, int(run["bags"] * run["validation"])))
+    bags, validation = runs["bags"].astype(float), runs["validation"].fillna(0).astype(float)
+    held_out = (bags * validation).floordiv(1).clip(lower=1)
+    return bags - held_out.where(validation > 0, 0)
 
 
 def _chosen(runs: pd.DataFrame, by: str) -> pd.DataFrame:
     """One run for each trial; the best mean is among the rates with the most trials."""
     if by == "released":
-        least = runs["validation_loss"].fillna(math.inf).groupby(runs["trial"]).idxmin()
-        return runs.loc[least]
-    means = runs.groupby("learning_rate")["auc"].agg(["mean", "size"])
-    best = means.loc[means["size"] == means["size"].max(), "mean"].idxmax()
-    return runs[runs["learning_rate"] == best]
+        losses = runs["validation_loss"].fillna(math.inf)
+        return runs.loc[losses.groupby([runs["setting"], runs["trial"]]).idxmin()]
+    means = runs.groupby(["setting", "learning_rate"])["auc"].agg(["mean", "size"])
+    most = means["size"].groupby("setting").transform("max")
+    best = means.loc[means["size"] == most, "mean"].groupby("setting").idxmax()
+    return runs.set_index(["setting", "learning_rate"], drop=False).loc[best].reset_index(drop=True)

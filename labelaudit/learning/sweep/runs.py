@@ -306,7 +306,9 @@ def run(
             else:
                 records[name] = Record(schedule.runs[name], data.fingerprint, **answer)
                 store.write(records[name])
-                _remove_checkpoint(checkpoints, name)
+                if checkpoints is not None:  # and what is left of one killed while being written
+                    for path in checkpoints.glob(f"*{name}.pt*"):
+                        path.unlink(missing_ok=True)
             bar.update()
     except deaths() as error:
         first_sentence = str(error).splitlines()[0].split(". ")[0]
@@ -385,13 +387,6 @@ def _made() -> dict[str, Any]:
         "device": device,
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
     }
-
-
-def _remove_checkpoint(folder: Path | None, name: str) -> None:
-    """Remove a run's checkpoint, and the remains of one that was killed while being written."""
-    if folder is not None:
-        for path in (folder / f"{name}.pt", *folder.glob(f".{name}.pt.*")):
-            path.unlink(missing_ok=True)
 
 
 def _title(kind: str, **parameters: float) -> str:
