@@ -35,6 +35,7 @@ help:  ## list the targets
 
 # A worker takes whole files, so what they set up is set up once, in the order of tests/conftest.py.
 test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..." passes arguments to pytest)
+	@$(BIN)/python .ci/kernels.py
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow" $(T)
 
 test-slow: $(TEST_STAMP)  ## run the long trials that `make test` leaves out: kills, clusters, large draws

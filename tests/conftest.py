@@ -1,6 +1,7 @@
 """Fixtures that several test files share."""
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -25,6 +26,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Without this each process that a test starts would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# While the tests are collected, which imports the whole package, next to nothing becomes garbage.
+gc.disable()
 
 ROOT = Path(__file__).resolve().parent.parent
 # In seconds. Whoever asks for the site first runs every chapter, on a machine that may be busy.
@@ -56,6 +60,11 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if "site" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(SITE_TIMEOUT))
+
+
+def pytest_collection_finish():
+    """Look for garbage again."""
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,8 @@ from pathlib import Path
 import yaml
 
 STANDIN = [sys.executable, __file__]
+# A bias for which the picture of a run is that of the book; no other test may use it.
+UNSEEN_BIAS = 0.5625
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="40"><title>{}</title></svg>'
 HOSTILE = """<script>
   fetch("/api/run/01_coin", {method: "POST", body: '{"scale": "smoke"}',
@@ -212,7 +214,8 @@ def _stand_in():
         (folder / chapter.id).mkdir(exist_ok=True)
         (folder / chapter.id / "tosses.csv").write_text("1\n")
         (folder / f"{chapter.id}.ipynb").write_text("{}")
-        (folder / "figures" / "fig-coin.svg").write_text(PICTURE.format("yours"))
+        owner = "book" if values.get("bias") == UNSEEN_BIAS else "yours"
+        (folder / "figures" / "fig-coin.svg").write_text(PICTURE.format(owner) + "\n")
         body = f"<article><h1>{chapter.title}, yours</h1></article>{HOSTILE}"
         page = f"<!doctype html><html><head></head><body>{body}</body></html>"
         (folder / f"{chapter.id}.html").write_text(page)

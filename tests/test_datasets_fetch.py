@@ -193,7 +193,8 @@ def test_server_error_is_tried_again_and_a_missing_file_is_not(server, mirrored)
         run()
 
 
-def test_nothing_reachable_says_where_to_look(mirrored, capsys):
+def test_nothing_reachable_says_where_to_look(mirrored, capsys, monkeypatch):
+    monkeypatch.setattr(fetch.time, "sleep", lambda seconds: None)
     mirrored("http://127.0.0.1:9/nobody")
     assert prepare.main("higgs", ["fetch"]) == 1
     printed = capsys.readouterr().err

@@ -350,6 +350,8 @@ def test_zero_advantage_can_reveal_nine_in_ten(open_explorer):
     ]  # fmt: skip
     assert not page.locator(".explorer-controls").is_visible()
     page.get_by_label("No limit on the shift").uncheck()
+    # The slider takes keys from the next frame on, when it is no longer disabled.
+    page.wait_for_function("() => !document.getElementById('explorer-design-epsilon').disabled")
     page.locator("#explorer-design-epsilon").press("ArrowRight")
     page.wait_for_function("() => location.search.includes('epsilon=1.05')")
     best = la.design.best_response(0.05, 1.05, 0.0)

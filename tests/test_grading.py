@@ -79,7 +79,8 @@ def test_what_is_not_there_is_no_answer(tricks):
     assert "absent" not in tricks.values
 
 
-def test_a_kernel_that_cannot_be_read_costs_the_cells_after_it_only():
+def test_a_kernel_that_cannot_be_read_costs_the_cells_after_it_only(monkeypatch):
+    monkeypatch.setattr("book.tools.answers.PATIENCE", 2)
     made = notebook("epsilon = 1", "early = 1", "import json; json.dumps = str", "late = 2")
     submission = collect(made, {"epsilon": 1.0}, ["early", "late"], seconds=5)
     assert submission.values == {"early": 1} and submission.remarks

@@ -11,7 +11,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from serve_fixture import Live, make_book
+from serve_fixture import UNSEEN_BIAS, Live, make_book
 
 from book.tools.serve import audits, guard
 
@@ -156,6 +156,14 @@ def test_a_run_shows_its_progress_and_then_its_numbers_and_figures(visit, live):
         page.wait_for_function("(image) => image.naturalWidth > 0", arg=picture.element_handle())
     assert page.url.endswith("#run?scale=smoke&bias=0.625&sleep=0.9")
     expect(page.get_by_role("button", name="Show the result")).to_be_visible()
+
+
+def test_a_figure_without_a_difference_is_not_shown_twice(visit, live):
+    live.run(bias=str(UNSEEN_BIAS))
+    page = visit(f"{COIN}#run?scale=smoke&bias={UNSEEN_BIAS}", ".live-result")
+    pair = page.locator(".live-pair")
+    expect(pair).to_contain_text("the same in both: your values have no effect on it")
+    expect(pair.locator("img")).to_have_count(0)
 
 
 def test_an_address_names_a_run_for_everybody(visit, live):

@@ -15,6 +15,7 @@ from bs4 import BeautifulSoup
 from conftest import ROOT
 
 import labelaudit
+from book.tools.corrections import correct_pages
 
 RAW = re.compile(
     r"\{(?:prf|glue|exercise|solution|numref|cite|ref|doc|math|figure)[:}]"
@@ -181,6 +182,16 @@ def test_figures_open_by_themselves(site):
     figures = [image for path in pages(site) for image in parsed(path).select("figure img")]
     assert len(figures) > 30
     assert all(image.find_parent("a")["href"] == image["src"] for image in figures)
+
+
+def test_powers_of_ten_are_written_as_such(tmp_path):
+    (tmp_path / "_images").mkdir()
+    page = tmp_path / "page.html"
+    page.write_text('<td>1.5e-07</td><td>beta-2-30</td><span class="pasted-text">2e+230</span>')
+    correct_pages(tmp_path)
+    assert BeautifulSoup(page.read_text(), "html.parser").get_text() == (
+        "1.5\u202f\u00d7\u202f10\u22127beta-2-302\u202f\u00d7\u202f10230"
+    )
 
 
 @pytest.mark.parametrize(

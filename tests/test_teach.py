@@ -10,6 +10,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import jupytext
@@ -54,8 +56,10 @@ def source(chapter):
     return jupytext.read(CHECKOUT.source(chapter))
 
 
-def copied(chapter, student="seat-01", seed=0):
-    parameters = own_parameters(DECLARED[chapter], "smoke", student, seed)
+@cache
+def copied(chapter):
+    student = "seat-01"
+    parameters = own_parameters(DECLARED[chapter], "smoke", student, 0)
     run = executed(chapter).notebook
     made = student_copy(run, parameters, student, "a title")
     return for_jupyter(made, CHECKOUT, glued_values(run))
@@ -178,9 +182,8 @@ def test_a_student_copy_waits_for_every_answer(chapter):
 @pytest.mark.parametrize("chapter", ["02_additive_advantage", "17_training", "14_audit"])
 def test_a_student_copy_runs_and_waits_for_answers(chapter, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    copy = copied(chapter)
     ran = papermill.execute_notebook(
-        copy,
+        deepcopy(copied(chapter)),
         None,
         kernel_name="python3",
         progress_bar=False,
