@@ -9,8 +9,24 @@ document.addEventListener("DOMContentLoaded", () => {
   const vector = view.querySelector("a");
   const picture = view.querySelector("img");
 
-  const save = async () => {
-    const address = URL.createObjectURL(await (await fetch(vector.href)).blob());
+  // A page from the disk may not read a picture, but it may run a script that holds it.
+  const source = () => new Promise((resolve, reject) => {
+    window.figureSource = (text) => resolve(new Blob([text], { type: "image/svg+xml" }));
+    const script = document.createElement("script");
+    script.addEventListener("error", reject);
+    script.src = `${vector.href}.js`;
+    document.head.append(script);
+  });
+
+  const save = (address, suffix) => {
+    const link = document.createElement("a");
+    link.href = address;
+    link.download = vector.href.split("/").pop().replace(/svg$/, suffix);
+    link.click();
+  };
+
+  const convert = async () => {
+    const address = URL.createObjectURL(await source());
     const drawn = new Image();
     drawn.src = address;
     await drawn.decode();
@@ -22,10 +38,7 @@ document.addEventListener("DOMContentLoaded", () => {
     context.fillRect(0, 0, canvas.width, canvas.height);
     context.drawImage(drawn, 0, 0, canvas.width, canvas.height);
     URL.revokeObjectURL(address);
-    const link = document.createElement("a");
-    link.href = canvas.toDataURL("image/png");
-    link.download = vector.href.split("/").pop().replace(/svg$/, "png");
-    link.click();
+    save(canvas.toDataURL("image/png"), "png");
   };
 
   const open = (link) => {
@@ -34,8 +47,8 @@ document.addEventListener("DOMContentLoaded", () => {
     picture.alt = shown.alt;
     picture.style.minWidth = `${shown.naturalWidth}px`;
     vector.href = link.href;
-    // A page from the disk may not read the picture, so it cannot convert it.
-    bitmap.hidden = location.protocol === "file:" || !link.href.endsWith(".svg");
+    bitmap.hidden = !link.href.endsWith(".svg");
+    vector.textContent = bitmap.hidden ? "Save as PNG" : "Save as SVG";
     view.showModal();
     history.pushState({ figure: true }, "");
   };
@@ -48,7 +61,13 @@ document.addEventListener("DOMContentLoaded", () => {
       open(link);
     });
   back.addEventListener("click", close);
-  bitmap.addEventListener("click", save);
+  bitmap.addEventListener("click", convert);
+  vector.addEventListener("click", async (event) => {
+    // On a disk the link alone would open the picture in place of the page.
+    if (location.protocol !== "file:" || bitmap.hidden) return;
+    event.preventDefault();
+    save(URL.createObjectURL(await source()), "svg");
+  });
   view.addEventListener("cancel", (event) => { event.preventDefault(); close(); });
   view.addEventListener("click", (event) => { if (event.target === view) close(); });
   window.addEventListener("popstate", () => { if (view.open) view.close(); });

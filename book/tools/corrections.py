@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -18,6 +19,13 @@ CORRECTIONS = {
     ),
     # Numbers from the run are bold; a list of them, or of names, is easier to read plain.
     r'<span class="pasted-text">(?=[^<]{24})': '<span class="pasted-text plain">',
+    # Powers of ten as people write them.
+    r'(<td>|<span class="pasted-text">)(-?[\d.]+)e-0*(\d+)(?=<)': (
+        r"\1\2&#8239;&times;&#8239;10<sup>&minus;\3</sup>"
+    ),
+    r'(<td>|<span class="pasted-text">)(-?[\d.]+)e\+0*(\d+)(?=<)': (
+        r"\1\2&#8239;&times;&#8239;10<sup>\3</sup>"
+    ),
     # A figure of several panels is small on a phone; a link to it alone lets a reader enlarge it.
     r'(<figure [^>]*>\s*)(<img [^>]*src="(?!data:)([^"]+)"[^>]*>)': (
         r'\1<a class="image-reference" href="\3">\2</a>'
@@ -43,6 +51,9 @@ def correct_pages(html: Path) -> None:
         page.write_text(text, encoding="utf-8")
     for picture in renamed:
         picture.unlink()
+    for picture in (html / "_images").glob("*.svg"):
+        source = json.dumps(picture.read_text(encoding="utf-8"))
+        picture.with_suffix(".svg.js").write_text(f"figureSource({source});", encoding="utf-8")
     for script in html.glob("_static/vendor/fontawesome/*/js"):
         shutil.rmtree(script)
 

@@ -20,6 +20,8 @@ from book.tools.chapters import Chapter
 from book.tools.parameters import Parameter
 
 DEFAULT_SCALE = "laptop"
+# Digits of an exponent.
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def with_panels(
@@ -192,8 +194,22 @@ def _number(headline: Mapping[str, str], *, named: bool) -> str:
         value = ast.literal_eval(literal)
     except ValueError:
         value = "infinite" if literal == "inf" else literal
-    text = f"{value:.4g}" if isinstance(value, (int, float)) else str(value)
+    text = _readable(value) if isinstance(value, (int, float)) else str(value)
     return f"{text} ({headline['setting']})" if named and headline.get("setting") else text
+
+
+def _readable(value: float) -> str:
+    """Four significant digits, whole thousands, and powers of ten as people write them.
+
+    >>> _readable(0.88281), _readable(17278), _readable(2.1e8)
+    ('0.8828', '17,278', '210,000,000')
+    >>> _readable(4.657e-10) == "4.657 \\u00d7 10⁻¹⁰"
+    True
+    """
+    if isinstance(value, int) or 1e4 <= abs(value) < 1e9:
+        return f"{value:,.0f}"
+    digits, _, exponent = f"{value:.4g}".partition("e")
+    return f"{digits} \u00d7 10{str(int(exponent)).translate(RAISED)}" if exponent else digits
 
 
 def _data(entry: Mapping[str, Any]) -> str:

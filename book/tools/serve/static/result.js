@@ -44,9 +44,25 @@ function pair(run, figure, book, base) {
   const [title] = caption.match(/^.{0,20}.*?(?=[:(]|\.\s+\p{Lu}|\.?$)/u) ?? [""];
   const side = (label, src, alt) => element("figure", {}, element("figcaption", {}, label),
     element("a", { href: src, target: "_blank" }, element("img", { src, alt, loading: "lazy" })));
-  return element("div", { className: "live-pair" },
-    element("p", {}, element("strong", {}, `${number} `), title),
-    picture ? side("the book's", new URL(picture.getAttribute("src"), base).pathname,
-      picture.alt) : null,
-    side("yours", `/runs/${run.run}/figures/${figure.file}`, figure.alt));
+  const yours = `/runs/${run.run}/figures/${figure.file}`;
+  const books = picture && new URL(picture.getAttribute("src"), base).pathname;
+  const heading = element("p", {}, element("strong", {}, `${number} `), title);
+  const shown = element("div", { className: "live-pair" }, heading,
+    picture ? side("the book's", books, picture.alt) : null,
+    side("yours", yours, figure.alt));
+  if (picture) identical(books, yours).then((same) => {
+    if (same) shown.replaceChildren(element("p", {}, ...heading.childNodes,
+      " – the same in both: your values have no effect on it."));
+  }, () => {});
+  return shown;
+}
+
+/** Some figures depend on no parameter, such as those drawn from a published table. */
+async function identical(...addresses) {
+  const [first, second] = await Promise.all(addresses.map(async (address) => {
+    const answer = await fetch(address);
+    // The site's copy lacks the last line break.
+    return answer.ok ? (await answer.text()).trim() : null;
+  }));
+  return first !== null && first === second;
 }
