@@ -199,9 +199,21 @@ def test_without_a_safe_setting_nothing_is_called_publishable():
 
 def test_costs_that_are_about_the_same_are_named_together_the_strongest_guarantee_first():
     options = {"bag_sizes": [5], "epsilons": [1.0]}
-    found, decisions = advices(["llp", "rr", "geometric"], [0] * 3, [0.2, 0.17, 0.1], **options)
+    found, decisions = advices(["laplace", "rr", "geometric"], [0] * 3, [0.2, 0.17, 0.1], **options)
     text = words.headline(found, decisions, False)
-    assert text == "Publish RR (epsilon 1) or LLP (bags of 5), which cost about the same."
+    assert (
+        text
+        == "Publish LLP+Lap (bags of 5, epsilon 1) or RR (epsilon 1), which cost about the same."
+    )
+
+
+def test_at_an_equal_cost_a_much_weaker_guarantee_is_not_recommended():
+    options = {"bag_sizes": [5], "epsilons": [1.0]}
+    found, decisions = advices(["llp", "rr"], [0] * 2, [0.2, 0.17], **options)
+    assert words.headline(found, decisions, False) == "Publish RR (epsilon 1)."
+    # What costs more is no alternative, however strong its guarantee.
+    found, decisions = advices(["llp", "rr"], [0] * 2, [0.2, 0.1], **options)
+    assert words.headline(found, decisions, False) == "Publish LLP (bags of 5)."
 
 
 def test_a_target_that_asks_nothing_gets_no_recommendation():
@@ -407,6 +419,16 @@ def test_the_search_finds_the_least_noise_that_meets_the_target(target):
         assert epsilon == float(target.split("=")[1])
     sizes = [each.setting.mechanism.bag_size for each in found if each.setting.kind.name == "LLP"]
     assert (sizes == []) == target.startswith("epsilon")
+
+
+def test_the_search_stops_where_odds_change_a_thousand_times():
+    """In bags of 8 with 6% positives even exact counts add little, but they prove many labels."""
+    labels = (np.random.default_rng(0).random(4096) < 0.062).astype(int)
+    frame = pd.DataFrame({"p": np.full(4096, 0.062), "ill": labels})
+    options = {"mechanisms": ["laplace"], "bag_sizes": [8], "epsilons": [0.5], "utility": "none"}
+    audit = la.audit(frame, "ill", prior="p", target="additive=0.02", **options)
+    (found,) = [each for each in audit.decisions if each.exposure.epsilon != 0.5]
+    assert found.meets and 6 < found.exposure.epsilon < 8
 
 
 def test_a_search_without_an_answer_adds_nothing():

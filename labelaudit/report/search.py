@@ -25,8 +25,8 @@ from labelaudit.report.utility import first_bags, worth_of
 # Records on which the advantage by eta is computed while searching.
 RECORDS = 10_000
 LEAST_EPSILON, MOST_EPSILON = 0.01, 20.0
-# An |I| above this is infinite.
-HUGE = 1e6
+# Odds that change more than a thousand times are as good as proof.
+AS_GOOD_AS_PROOF = math.log(1000)
 # Steps of a bisection, and attempts with more noise where the intervals do not settle the target.
 STEPS, ATTEMPTS = 14, 5
 # The first attempt leaves this part of the target to the error of the attack.
@@ -119,9 +119,10 @@ def _keeps(kind: Kind, values: dict[str, Any], eta: Floats, target: Target) -> b
     if not has_channel(mechanism):
         return False
     bags = first_bags(eta, mechanism.bag_size, RECORDS, LEAST_BAGS)
-    if math.isinf(mechanism.epsilon):
+    limit = max(AS_GOOD_AS_PROOF, target.value)
+    if mechanism.epsilon > limit:
         # Half of what counts as proving none, so that no random error decides.
-        proven = 1 - float(multiplicative_cdf(bags, mechanism, HUGE))
+        proven = 1 - float(multiplicative_cdf(bags, mechanism, limit))
         if proven > MOST_PROVEN / 2:
             return False
     if target.kind == "additive":

@@ -30,6 +30,8 @@ ADDITIVE_ALONE = (
     " are easy to guess, proving them adds little. Look at the labels that are proven, too, or set"
     " a multiplicative target."
 )
+# Of settings that cost the same, one whose epsilon is more than this many times another's is worse.
+COMPARABLE = 2
 # What to do where labels are released again.
 FIX_BAGS = (
     "If you publish again, fix the bags: keep everybody in the same bag, and give new people bags"
@@ -82,13 +84,18 @@ def listed(names: Sequence[str], last: str = "and") -> str:
 
 
 def cheapest(chosen: Sequence[Advice]) -> list[Advice]:
-    """The first advice and what costs about the same, the strongest guarantee first."""
+    """Those that cost about as much as the first, the strongest guarantee first.
+
+    At an equal cost nobody should take a much weaker guarantee: such settings are left out.
+    """
     equal = [
         each
         for each in chosen
         if each.proves == chosen[0].proves and chosen[0].costs_the_same(each)
     ]
-    return sorted(equal, key=lambda each: each.guarantee)
+    strongest = min(each.guarantee for each in equal)
+    comparable = [each for each in equal if each.guarantee <= COMPARABLE * strongest]
+    return sorted(comparable, key=lambda each: each.guarantee)
 
 
 def explained(exposure: Exposure) -> str:
