@@ -8,6 +8,7 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, NoReturn
 
 # What a shell reports of a command whose output nobody reads any more, as under `| head`.
@@ -57,6 +58,16 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     plain = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=0.5)
     return f"; did you mean {plain[near[0]]}?" if near else otherwise
+
+
+def book_tools(module: str, missing: str) -> Any:
+    """A module of the book's tools, by name: they stand above the package, and in a clone only."""
+    try:
+        return import_module(f"book.tools.{module}")
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("book"):
+            raise
+        raise CommandError(missing) from None
 
 
 def exit_status(name: str, run: Callable[[], int]) -> int:

@@ -380,6 +380,12 @@ def test_a_wheel_says_what_needs_a_clone(typed, tmp_path):
     assert "clone the repository" in done.stderr and done.stderr.count("\n") == 1
 
 
+def test_certificates_are_made_in_a_clone(tmp_path):
+    done = from_a_wheel(tmp_path, "ledger", "--certify")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "labelaudit: --certify needs a clone of the repository\n"
+
+
 def test_without_a_checkout_the_refusal_says_what_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("labelaudit.book.__file__", str(tmp_path / "a" / "b.py"))

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from book.tools import certify
 from labelaudit.cli import main
-from labelaudit.ledger import certify, verify
+from labelaudit.ledger import verify
+from labelaudit.ledger.check import claims
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "results" / "certificates.json"
@@ -29,7 +31,7 @@ def test_the_verifier_is_short_and_needs_the_standard_library_only():
 
 def test_every_claim_is_kept_as_it_stands_in_the_table():
     kept = [{k: v for k, v in item.items() if k != "trees"} for item in TABLE]
-    assert kept == certify.claims()
+    assert kept == claims()
     assert len(CERTIFICATES) == len(TABLE) == 21  # no name hides another
 
 
@@ -150,8 +152,8 @@ def test_command_says_what_it_cannot_decide(monkeypatch, capsys):
     false = {"name": "false", "interval": ["0", "1"], "whole": {}, "method": "bernstein"}
     sharp = {**false, "name": "sharp", "interval": ["0", "4"], "method": "ends"}
     texts = ["v + -2 * v**2"], ['D("0.9376")**2 - 4 * v1 * g(v0)**2']
-    claims = [{**false, "positive": texts[0]}, {**sharp, "positive": texts[1]}]
-    monkeypatch.setattr(certify, "claims", lambda: claims)
+    undecided = [{**false, "positive": texts[0]}, {**sharp, "positive": texts[1]}]
+    monkeypatch.setattr(certify, "claims", lambda: undecided)
     monkeypatch.setattr(certify, "DEEPEST", 6)
     assert main(["ledger", "--certify"]) == 1
     assert capsys.readouterr().out.count("undecided") == 2
@@ -162,9 +164,7 @@ def test_command_refuses_before_it_starts(monkeypatch, capsys):
     assert "no/such/folder" in capsys.readouterr().err
     assert main(["ledger", "--certify", "--only", "LA.4"]) == 2
     assert "leave out --only" in capsys.readouterr().err
-    monkeypatch.setattr(
-        "labelaudit.ledger.command.find_spec", lambda name: None if name == "flint" else 1
-    )
+    monkeypatch.setattr(certify, "find_spec", lambda name: None)
     assert main(["ledger", "--certify"]) == 2
     assert "labelaudit[certify]" in capsys.readouterr().err
 

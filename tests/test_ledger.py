@@ -15,8 +15,8 @@ import pytest
 from book.chapters import verdicts as show
 from labelaudit import bounds, ledger
 from labelaudit.cli import main
-from labelaudit.ledger import Row, Search, certify, closed_forms, exact
-from labelaudit.ledger.check import CHECKS, Refuted, check, confirm, in_every_case
+from labelaudit.ledger import Row, Search, closed_forms, exact
+from labelaudit.ledger.check import CHECKS, Refuted, check, claims, confirm, in_every_case
 
 QUICK = Search(quick=True)
 ROWS = ledger.rows()
@@ -242,7 +242,7 @@ def test_false_rows_are_counted_as_distinct_slips():
 
 
 def test_what_a_proof_cites_exists():
-    names = {claim["name"] for claim in certify.claims()}
+    names = {claim["name"] for claim in claims()}
     folder = Path(__file__).parents[1] / "notebooks"
     workshop = (folder / "06_proof_workshop.md").read_text("utf-8")
     cited = set(re.findall(r"`([a-z0-9]+-[a-z0-9-]+)`", workshop)) & names

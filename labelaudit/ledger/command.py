@@ -3,11 +3,10 @@
 import argparse
 import json
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from labelaudit.command_line import CommandError
+from labelaudit.command_line import CommandError, book_tools
 
 
 def add_parser(subparsers: Any) -> None:
@@ -28,7 +27,7 @@ def add_parser(subparsers: Any) -> None:
         type=Path,
         nargs="?",
         const=Path(os.devnull),
-        help="make and verify the certificates behind the proofs instead; FILE keeps them",
+        help="in a clone: make and verify the certificates behind the proofs; FILE keeps them",
     )
     parser.set_defaults(run=run_command)
 
@@ -42,12 +41,13 @@ def run_command(arguments: argparse.Namespace) -> int:
             raise CommandError(
                 "--certify makes all certificates: leave out --only, --json, --quick"
             )
-        return _certify(arguments.certify)
+        tools = book_tools("certify", "--certify needs a clone of the repository")
+        return tools.certify(arguments.certify)
     try:
         selected = ledger.select(arguments.only)
     except ValueError as unknown:
         raise CommandError(str(unknown)) from unknown
-    _must_be_writable(arguments.json)
+    must_be_writable(arguments.json)
     entries = []
     for row in selected:
         entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))
@@ -58,25 +58,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _certify(path: Path) -> int:
-    """Make each certificate, verify it with code that shares nothing with its making, keep all."""
-    from labelaudit.ledger import certify, verify
-
-    if find_spec("flint") is None:
-        raise CommandError("certificates need python-flint: pip install 'labelaudit[certify]'")
-    _must_be_writable(path)
-    certificates, complete = [], True
-    for claim in certify.claims():
-        certificates.append(certify.certificate(claim))
-        counts = verify.verify(certificates[-1])
-        complete &= set(counts) == {"verified"}
-        parts = ", ".join(f"{number} {name}" for name, number in counts.items())
-        print(f"{claim['name']:<19} parts: {parts}", flush=True)
-    path.write_text(json.dumps(certificates, indent=1) + "\n", encoding="utf-8")
-    return 0 if complete else 1
-
-
-def _must_be_writable(path: Path | None) -> None:
+def must_be_writable(path: Path | None) -> None:
     """Asked before the checks run, so that a wrong name does not waste them."""
     folder = path if path is None or path.exists() else path.parent
     if path is not None and (path.is_dir() or not os.access(folder or path, os.W_OK)):

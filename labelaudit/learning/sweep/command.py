@@ -1,7 +1,6 @@
 """`labelaudit sweep` and `labelaudit results`."""
 
 import argparse
-import importlib
 import re
 import sys
 from collections import Counter
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelaudit import datasets
-from labelaudit.command_line import CommandError
+from labelaudit.command_line import CommandError, book_tools
 from labelaudit.datasets.store import data_folder
 from labelaudit.learning.sweep.grid import Grid, read_grid
 from labelaudit.learning.sweep.store import Record, Store, StoreError, verify
@@ -137,7 +136,7 @@ def run_results(arguments: argparse.Namespace) -> int:
     if arguments.table is not None:
         if arguments.grid is None or arguments.export is not None or arguments.verify:
             raise CommandError("--import goes with --grid FILE, and neither --export nor --verify")
-        tools = _book_tools("published", "--import is for the table that ships with the book")
+        tools = book_tools("published", "--import needs a clone of the repository")
         return tools.adopt_all(arguments.table, arguments.grid, arguments.dataset, store)
     if not store.folder.is_dir():
         raise StoreError(f"there is no store at {store.folder}; labelaudit sweep makes one")
@@ -216,18 +215,8 @@ def _grid(arguments: argparse.Namespace) -> Grid:
 
 def scale_grid(scale: str) -> Grid:
     """The grid that chapter 12 runs at a scale, in a clone."""
-    why = "a scale is read from the parameters of chapter 12: give a grid with --grid FILE"
-    return _book_tools("sweep_scales", why).scale_grid(scale)
-
-
-def _book_tools(module: str, why: str) -> Any:
-    """A module of the book's tools; by name, as in `cli`, since they are in a clone only."""
-    try:
-        return importlib.import_module(f"book.tools.{module}")
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("book"):
-            raise
-        raise CommandError(f"{why}, or work in a clone of the repository") from None
+    missing = "--scale needs a clone of the repository: give a grid with --grid FILE"
+    return book_tools("sweep_scales", missing).scale_grid(scale)
 
 
 def _shard(text: str | None) -> tuple[int, int]:
