@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
+from book.chapters import selection
 from labelaudit.datasets import Dataset
 from labelaudit.learning import sweep
 from labelaudit.learning.sweep import comparisons
@@ -97,7 +98,7 @@ def _hits(folder: Path) -> dict:
     started = time.perf_counter()
     plan = sweep.plan(grid, data, store)
     assert not plan.to_do
-    _plot(comparisons.select(comparisons.table(plan.done.values())))
+    _plot(selection.select(comparisons.table(plan.done.values())))
     return _row(
         f"all hits: plan and plot {len(grid):,} results", time.perf_counter() - started, "s", 20
     )

@@ -11,7 +11,7 @@ import pytest
 from scipy.special import expit, logit
 
 import labelaudit as la
-from book.chapters import figures, tables, tradeoff
+from book.chapters import figures, selection, tables, tradeoff
 from labelaudit import plots
 from labelaudit.learning import sweep
 from labelaudit.learning.sweep import advantages, comparisons
@@ -75,7 +75,7 @@ def drawn(axes):
 
 
 def test_the_whole_sweep():
-    chosen = comparisons.select(comparisons.table(records()))
+    chosen = selection.select(comparisons.table(records()))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
     figure.canvas.draw()
     additive, multiplicative = figure.axes
@@ -103,7 +103,7 @@ def test_the_axis_is_spaced_by_what_is_lost_against_clean_labels():
 
 def test_curves_of_one_mechanism_differ_in_more_than_their_shade():
     """Printed in grey, by the size of their markers and the value written at their right end."""
-    chosen = comparisons.select(comparisons.table(of_kinds("LLP+Geom")))
+    chosen = selection.select(comparisons.table(of_kinds("LLP+Geom")))
     axes = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size").axes[0]
     sizes = [lines[0].get_markersize() for lines in axes.containers]
     assert len(sizes) == 2 and sizes[1] > 1.5 * sizes[0]
@@ -124,7 +124,7 @@ def test_notes_do_not_lie_on_each_other():
 
 def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
     """Of 2,400 rows bags of 2 leave 1,200, and 1,080 to train on; bags of 8 leave too few."""
-    chosen = comparisons.select(comparisons.table(of_kinds("LLP")))
+    chosen = selection.select(comparisons.table(of_kinds("LLP")))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
     (hollow,) = [
         line
@@ -137,7 +137,7 @@ def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
 
 @pytest.mark.parametrize("kind", ["clean", "RR", "LLP", "LLP+Lap", "LLP+Geom"])
 def test_one_kind_alone_is_drawn(kind):
-    chosen = comparisons.select(comparisons.table(of_kinds(kind)))
+    chosen = selection.select(comparisons.table(of_kinds(kind)))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
     expected = {"clean": 1, "RR": 1, "LLP": 1, "LLP+Lap": 0, "LLP+Geom": 2}[kind]
     assert len(drawn(figure.axes[0])) == expected
@@ -146,13 +146,13 @@ def test_one_kind_alone_is_drawn(kind):
 def test_half_a_store_is_drawn():
     rng = np.random.default_rng(0)
     some = [one for one in records() if rng.random() < 0.5]
-    chosen = comparisons.select(comparisons.table(some))
+    chosen = selection.select(comparisons.table(some))
     tradeoff.tradeoff(chosen, "LLP+Lap", "epsilon").canvas.draw()
 
 
 def test_trainings_whose_advantages_are_not_known_yet():
     trained = [one for one in records() if one.configuration["task"] == "train"]
-    chosen = comparisons.select(comparisons.table(trained))
+    chosen = selection.select(comparisons.table(trained))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
     assert drawn(figure.axes[0]) == ["clean labels"]
 
@@ -185,7 +185,7 @@ def test_an_axis_of_few_values_can_be_drawn(values):
 
 def test_an_unknown_family_is_refused():
     with pytest.raises(ValueError, match="by must be one of bag_size, epsilon, not 'trial'"):
-        tradeoff.tradeoff(comparisons.select(comparisons.table(records())), "LLP+Geom", "trial")
+        tradeoff.tradeoff(selection.select(comparisons.table(records())), "LLP+Geom", "trial")
 
 
 def test_roc_curves_have_the_colour_of_their_mechanism():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from book.chapters import differences
+from book.chapters import differences, selection
 from labelaudit import LabelProportions
 from labelaudit.learning.sweep import comparisons
 from labelaudit.learning.sweep.advantages import REVISION
@@ -128,45 +128,45 @@ def test_grids_are_not_pooled(change, said):
     with pytest.raises(
         ValueError, match=f"results of higgs-like are of more than one grid: {said}"
     ):
-        comparisons.select(frame)
+        selection.select(frame)
 
 
 def test_a_batch_raised_to_hold_its_bag_is_of_the_same_grid():
     large = trained("LLP", 1e-3, 0, 0.6, 0.6, settings={**SETTINGS, "batch_size": 16}, bag_size=16)
-    assert len(comparisons.select(comparisons.table([*RECORDS, large]))) == 2
+    assert len(selection.select(comparisons.table([*RECORDS, large]))) == 2
 
 
 def test_a_run_counts_once():
     frame = comparisons.table([*RECORDS, RECORDS[4]])
     with pytest.raises(ValueError, match=r"trial 1 of RR .*learning rate 0.01 .* more than once"):
-        comparisons.select(frame)
+        selection.select(frame)
 
 
 def test_no_run_to_select_from():
     with pytest.raises(ValueError, match="no run to select from"):
-        comparisons.select(comparisons.table([]))
+        selection.select(comparisons.table([]))
 
 
 def test_half_a_grid_is_a_table_too():
     assert comparisons.table([]).empty
-    chosen = comparisons.select(comparisons.table(RECORDS[:1]))
+    chosen = selection.select(comparisons.table(RECORDS[:1]))
     assert len(chosen) == 1 and math.isnan(chosen["error"].iloc[0])
 
 
 def test_the_papers_choice_takes_the_best_mean_test_auc():
-    row = comparisons.select(comparisons.table(RECORDS), by="test").iloc[0]
+    row = selection.select(comparisons.table(RECORDS), by="test").iloc[0]
     assert row["learning_rate"] == 1e-2 and row["auc"] == pytest.approx(0.72)
     assert row["error"] == pytest.approx(0.01 / math.sqrt(3)) and row["trials"] == 3
 
 
 def test_the_honest_choice_looks_at_released_labels_alone():
-    row = comparisons.select(comparisons.table(RECORDS), by="released").iloc[0]
+    row = selection.select(comparisons.table(RECORDS), by="released").iloc[0]
     assert row["aucs"] == {0: 0.70, 1: 0.73, 2: 0.69}
     assert row["learning_rate"] == 1e-3
     # Test AUCs have no part in it: others choose the same runs.
     other = comparisons.table(RECORDS)
     other["auc"] = np.random.default_rng(0).random(len(other))
-    chosen = comparisons.select(other, by="released").iloc[0]["aucs"]
+    chosen = selection.select(other, by="released").iloc[0]["aucs"]
     lookup = other.set_index(["trial", "learning_rate"])["auc"]
     assert chosen == {0: lookup[0, 1e-3], 1: lookup[1, 1e-2], 2: lookup[2, 1e-3]}
 
@@ -176,7 +176,7 @@ def test_a_run_without_a_loss_is_not_chosen():
         trained("RR", 1e-3, 0, 0.9, math.nan, epsilon=1.0),
         trained("RR", 1e-2, 0, 0.6, 0.7, epsilon=1.0),
     ]
-    assert comparisons.select(comparisons.table(records)).iloc[0]["auc"] == 0.6
+    assert selection.select(comparisons.table(records)).iloc[0]["auc"] == 0.6
 
 
 def test_a_training_without_a_model_counts_as_a_guess():
@@ -185,26 +185,26 @@ def test_a_training_without_a_model_counts_as_a_guess():
         trained("RR", 1e-2, trial, auc, math.nan, epsilon=1.0)
         for trial, auc in enumerate([0.8, math.nan])
     ]
-    row = comparisons.select(comparisons.table([*good, *half]), by="test").iloc[0]
+    row = selection.select(comparisons.table([*good, *half]), by="test").iloc[0]
     assert row["learning_rate"] == 1e-3 and row["auc"] == 0.7 and row["no_model"] == 0
 
 
 @pytest.mark.parametrize("by", ["test", "released"])
 def test_a_setting_of_which_nothing_is_left(by):
     lost = [trained("RR", rate, 0, math.nan, math.nan, epsilon=1.0) for rate in RATES]
-    row = comparisons.select(comparisons.table(lost), by=by).iloc[0]
+    row = selection.select(comparisons.table(lost), by=by).iloc[0]
     assert row["auc"] == 0.5 and row["no_model"] == 1 and row["aucs"] == {0: 0.5}
 
 
 def test_in_half_a_grid_one_lucky_trial_does_not_win():
     lucky = trained("RR", 1e-1, 0, 0.99, 0.6, epsilon=1.0)
-    row = comparisons.select(comparisons.table([*RECORDS, lucky]), by="test").iloc[0]
+    row = selection.select(comparisons.table([*RECORDS, lucky]), by="test").iloc[0]
     assert row["learning_rate"] == 1e-2 and row["trials"] == 3
 
 
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match=r"by must be 'released' or 'test', not 'clean'"):
-        comparisons.select(comparisons.table(RECORDS), by="clean")
+        selection.select(comparisons.table(RECORDS), by="clean")
 
 
 def test_paired_differences_are_students():
@@ -356,7 +356,7 @@ def test_bags_held_out_are_not_trained_on():
         record = trained("LLP", 1e-3, 0, 0.6, 0.6, bag_size=size)
         audit = audited("LLP", 0.1, 1.0, bag_size=size)
         audit.result["bags"] = 45 // size
-        chosen = comparisons.select(comparisons.table([record, audit])).iloc[0]
+        chosen = selection.select(comparisons.table([record, audit])).iloc[0]
         assert chosen["trained_bags"] == len(run.training)
 
 
@@ -364,7 +364,7 @@ def test_the_fraction_of_runs_that_kept_the_last_epoch():
     settings = {**SETTINGS, "epochs": 2}
     records = [trained("RR", 1e-3, t, 0.7, 0.6, settings=settings, epsilon=1.0) for t in range(4)]
     records[0].result["best_epoch"] = 2
-    assert comparisons.select(comparisons.table(records))["last_epoch"].tolist() == [0.25]
+    assert selection.select(comparisons.table(records))["last_epoch"].tolist() == [0.25]
 
 
 def test_what_a_target_costs():

@@ -10,7 +10,7 @@ import smoke
 from conftest import ROOT
 from scipy import stats
 
-from book.chapters import differences
+from book.chapters import differences, selection
 from book.tools.parameters import ContractError
 from labelaudit.learning.sweep import comparisons
 from labelaudit.learning.sweep.grid import read_grid
@@ -44,7 +44,7 @@ def published():
 @cache
 def selected():
     """The published settings at the rate that the honest rule chooses."""
-    return comparisons.select(published(), by="released")
+    return selection.select(published(), by="released")
 
 
 def test_a_bag_size_that_leaves_too_few_bags_is_refused():

@@ -19,8 +19,8 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
 from book.chapters.figures import TITLES
+from book.chapters.selection import LEAST_BAGS
 from labelaudit import plots
-from labelaudit.learning.sweep.comparisons import LEAST_BAGS
 from labelaudit.learning.sweep.grid import CLEAN
 from labelaudit.mechanisms import KINDS
 from labelaudit.plots import Options

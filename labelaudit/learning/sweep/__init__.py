@@ -1,7 +1,7 @@
 """The sweep behind the curves of privacy and utility: every mechanism of a grid, trained.
 
 `runs` compares a `grid` with the `store` and has what it lacks done by one of the `engines`.
-`advantages` audits each mechanism, `comparisons` makes tables of the results.
+`advantages` audits each mechanism, `comparisons` makes a table of the results.
 """
 
 from labelaudit.learning.sweep.engines import Engine, dask, default_workers, local
