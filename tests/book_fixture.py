@@ -118,7 +118,7 @@ import time
 
 import numpy as np
 
-from labelaudit.book import glue, headline
+from book.chapters import glue, headline
 
 rng = np.random.default_rng(seed)
 tosses = rng.random((len(bag_sizes), 100)) < bias

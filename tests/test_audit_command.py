@@ -13,13 +13,13 @@ import smoke
 from audit_cases import SECRET, run, some_rows, write_shop
 
 import labelaudit as la
+from book.chapters.exercises import check
 from book.tools.parameters import ContractError
 from labelaudit import plots, report
 from labelaudit.datasets import read_table
 from labelaudit.report import steps
 from labelaudit.report.own_mechanism import OPTIONS
 from labelaudit.report.page import FOLDER, environment
-from labelaudit.teach import check
 
 
 @pytest.fixture

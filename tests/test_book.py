@@ -388,6 +388,6 @@ def test_certificates_are_made_in_a_clone(tmp_path):
 
 def test_without_a_checkout_the_refusal_says_what_to_do(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("labelaudit.book.__file__", str(tmp_path / "a" / "b.py"))
+    monkeypatch.setattr("book.chapters.__file__", str(tmp_path / "a" / "b" / "c.py"))
     assert cli.main(["book"]) == 2
     assert "clone the repository and run this command inside it" in capsys.readouterr().err

@@ -28,8 +28,6 @@ LAYERS = {
     "plots": 1,
     "learning": 2,
     "report": 3,
-    "teach": 3,
-    "book": 3,
     "cli": 3,
     "__main__": 3,
     "book.tools": 4,
@@ -222,11 +220,11 @@ def wrong_arrows(source, module):
         ("labelaudit.attack", "from .ledger import exact", {"ledger"}),
         ("labelaudit.attack", "from .mechanisms import NoRelease", set()),
         ("labelaudit.attack", "def late():\n    import labelaudit.learning.losses", {"learning"}),
-        ("labelaudit.ledger.exact", "from ..book import cache", {"book"}),
+        ("labelaudit.ledger.exact", "from ..report import audit", {"report"}),
         ("labelaudit.ledger.exact", "from labelaudit import attack, datasets", {"datasets"}),
         ("labelaudit.ledger.exact", "from . import body\nfrom .. import bounds", set()),
         ("labelaudit.cli", "from labelaudit.report import command", set()),
-        ("labelaudit.book", "from book.tools.runner import execute", {"book.tools"}),
+        ("labelaudit.report.page", "from book.tools.runner import execute", {"book.tools"}),
         ("labelaudit.cli", "import book.tools.commands", {"book.tools"}),
         ("labelaudit.learning.training", "from ..datasets import load\nimport torch", set()),
     ],
@@ -283,8 +281,6 @@ def test_a_wheel_holds_what_notebooks_import():
     for name in names:
         folder = name.replace(".", "/")
         assert any(f"{folder}/".startswith(f"{part}/") for part in included), name
-    exercises = ROOT / "book" / "chapters" / "exercises"
-    assert exercises.is_dir(), "`labelaudit.teach` imports them by name"
 
 
 def test_the_files_that_begin_the_suite_exist():

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from book_fixture import edited, make_checkout
 
+from book.chapters import glue
 from book.tools.cache_key import run_name
 from book.tools.chapters import load_chapters, read_source, with_values
 from book.tools.checkout import Checkout
 from book.tools.kernel import BookKernel
 from book.tools.parameters import ContractError
 from book.tools.runner import ChapterFailed, execute, execute_all
-from labelaudit.book import glue
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -96,7 +96,7 @@ def test_checks_and_exercises_are_the_same_set():
 
 def test_a_check_imports_the_exercises_of_its_chapter_only():
     code = (
-        "import sys; from labelaudit.teach import check;"
+        "import sys; from book.chapters.exercises import check;"
         "assert check('ex-setting-two', [0.2, 0.8], own_prior=0.2);"
         "print(sorted(name for name in sys.modules if '.exercises.' in name))"
     )

@@ -1,6 +1,6 @@
 """What is drawn: the numbers of a figure as a table, and the two figures of chapter 01 alone.
 
-`write_numbers` makes the table that `labelaudit.book.numbers` writes.
+`write_numbers` makes the table that `book.chapters.numbers` writes.
 """
 
 import csv

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
+from book.chapters import IN_BOOK
 from book.tools.kernel import START_SECONDS, BookKernel
-from labelaudit.book import IN_BOOK
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

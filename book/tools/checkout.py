@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import labelaudit
+from book.chapters import clone_folder
 from book.tools.locks import Busy, locked
-from labelaudit.book import clone_folder
 from labelaudit.command_line import CommandError
 
 # Set when the build is interrupted or has failed: whatever waits, or is about to start, gives up.

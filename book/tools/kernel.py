@@ -20,8 +20,8 @@ from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from jupyter_core.utils import run_sync
 
+from book.chapters import IN_BOOK
 from book.tools.checkout import Cancelled, Checkout, cancelled
-from labelaudit.book import IN_BOOK
 from labelaudit.files import write_atomically
 
 IPYTHON = """\

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from book.chapters import IN_BOOK
 from book.chapters.exercises.answers import EXERCISES, Exercise, Hint, judge
-from labelaudit.book import IN_BOOK
 from labelaudit.command_line import did_you_mean
 
 # Where the book runs a chapter, the metadata of a self-check's output hold the answer and the
@@ -109,6 +109,12 @@ def check(label: str, answer: Any, **parameters: Any) -> Feedback:
 
     >>> check("ex-response-half", [2.1972, 0.8], own_prior=0.2)
     ex-response-half: right
+    >>> check("ex-setting-two", [0.2, 0.5], own_prior=0.2)
+    ex-setting-two: not yet. The two posteriors must add up to the published count, which is one.
+    >>> check("ex-setting-two", ..., own_prior=0.2)
+    ex-setting-two: not answered yet. Put your answer in place of the three dots.
+    >>> check("ex-setting-equal", "By symmetry all are equal.")
+    ex-setting-equal: this one is for your teacher. Only numbers have a self-check.
     """
     right = find_exercise(label)
     if right is None:
