@@ -23,7 +23,6 @@ from sklearn.datasets import load_svmlight_file
 from benchmarks.tools import in_turns
 from data_scripts.kdd12 import INDICES
 from data_scripts.prepare import prepare
-from labelaudit import datasets
 from labelaudit.datasets import standins
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -111,22 +110,6 @@ def _higgs(folder: Path) -> list[dict]:
     ]
 
 
-def _batches() -> list[dict]:
-    """From the set that `_higgs` left prepared, as much of it as the processor's cache holds."""
-    part = datasets.load("higgs", train_rows=100_000).train
-    rng = np.random.default_rng(0)
-
-    def touch_all(rng: np.random.Generator | None) -> float:
-        return sum(float(batch.features.sum()) for batch in part.batches(4096, rng))
-
-    works = {"in order": lambda: touch_all(None), "shuffled": lambda: touch_all(rng)}
-    best = in_turns(works, repeats=10)
-    return [
-        _row(f"batches of 4096, {order}", len(part) / best[order], "the target", 5e6, 1)
-        for order in works
-    ]
-
-
 PEAK = """
 import sys
 from pathlib import Path
@@ -161,7 +144,7 @@ def run() -> list[dict]:
         before = os.environ.get("LABELAUDIT_DATA")
         os.environ["LABELAUDIT_DATA"] = str(folder / "prepared")
         try:
-            return [_kdd12(folder), *_higgs(folder), *_batches(), _memory(folder)]
+            return [_kdd12(folder), *_higgs(folder), _memory(folder)]
         finally:
             del os.environ["LABELAUDIT_DATA"]
             if before is not None:

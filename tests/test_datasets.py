@@ -117,16 +117,6 @@ def test_bad_requests_are_refused(arguments, message):
         datasets.load(**arguments)
 
 
-@pytest.mark.parametrize("rows", [1, 7, 1000, (1 << 20) + 5])
-def test_batches_hold_every_row_once(rows):
-    part = Split(lambda: Arrays(np.arange(rows)[:, None], np.zeros(rows, np.uint8), None))
-    for rng in (None, np.random.default_rng(0)):
-        seen = np.concatenate([batch.features[:, 0] for batch in part.batches(64, rng)])
-        assert len(seen) == rows and np.array_equal(np.sort(seen), np.arange(rows))
-        sizes = [len(batch.labels) for batch in part.batches(64, rng)]
-        assert set(sizes[:-1]) <= {64}
-
-
 def test_correction_undoes_thinning():
     """Bayes' rule by hand: a population with P(y = 1 | x) = eta, of whose negatives r are kept."""
     eta, kept = np.linspace(0, 1, 11), 0.2273

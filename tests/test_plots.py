@@ -16,6 +16,7 @@ from matplotlib.colors import to_rgb
 import labelaudit as la
 from book.chapters import figures
 from book.chapters.drawn import beliefs, likelihood, write_numbers
+from book.chapters.simulated import named
 from labelaudit import plots, priors
 
 MECHANISMS = {
@@ -150,24 +151,24 @@ def test_error_bars_span_two_standard_errors(panel):
 
 
 def test_priors_go_by_their_names():
-    assert priors.named("beta-2-5") == priors.Beta(2, 5)
-    assert priors.named("beta-0.5-40") == priors.Beta(0.5, 40)
-    assert priors.named("constant-0.4") == priors.TwoPoint(0.4, 0.4)
-    assert priors.named("tenth-or-half") == priors.TwoPoint(0.1, 0.5, weight=0.5)
-    draws = priors.named("uniform").sample(20_000, np.random.default_rng(0))
+    assert named("beta-2-5") == priors.Beta(2, 5)
+    assert named("beta-0.5-40") == priors.Beta(0.5, 40)
+    assert named("constant-0.4") == priors.TwoPoint(0.4, 0.4)
+    assert named("tenth-or-half") == priors.TwoPoint(0.1, 0.5, weight=0.5)
+    draws = named("uniform").sample(20_000, np.random.default_rng(0))
     # The largest deviation of 20,000 uniform draws exceeds this once in a million.
     assert np.abs(np.sort(draws) - np.arange(20_000) / 20_000).max() < 0.02
     for wrong in ("Uniform", "beta", "beta-2", "beta-2-30-1", "beta--2-3", "constant-", ""):
         with pytest.raises(ValueError, match=f"not {wrong!r}"):
-            priors.named(wrong)
+            named(wrong)
     with pytest.raises(ValueError, match=r"not \['uniform'\]"):
-        priors.named(["uniform"])
+        named(["uniform"])
 
 
 def test_priors_have_labels_for_figures():
     names = ["beta-2-30", "uniform", "beta-0.5-40", "constant-0.4", "zero-or-half"]
     labels = ["Beta(2, 30)", "uniform", "Beta(0.5, 40)", "constant 0.4", "0 or 0.5"]
-    assert [priors.named(name).label for name in names] == labels
+    assert [named(name).label for name in names] == labels
     assert priors.TwoPoint(0.1, 0.7, weight=0.25).label == "0.1 or 0.7 (probability 0.25)"
     assert priors.Empirical([0.5], label="Higgs").label == "Higgs"
     assert priors.Uniform() == priors.Beta(1, 1)

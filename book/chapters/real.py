@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from book.chapters.simulated import named
 from labelaudit.checks import Floats
 from labelaudit.datasets import DataError, NotPrepared, load
 from labelaudit.datasets.dataset import before_thinning
 from labelaudit.learning.eta import held_out_eta
 from labelaudit.learning.learners import Boosting
-from labelaudit.priors import Empirical, Prior, named
+from labelaudit.priors import Empirical, Prior
 
 # Real data sets as people write them.
 REAL = {"higgs": "Higgs", "kdd12": "KDD12", "diabetes": "Diabetes"}
@@ -105,7 +106,7 @@ def chapter_priors(names: Iterable[str], *, train_rows: int, seed: int) -> Chapt
     """The distributions that a chapter's parameter names, each of them once.
 
     A real set's is that of its test rows' eta, estimated by boosted trees. A stand-in has its
-    true eta, and `priors.named` has the others.
+    true eta, and `simulated.named` has the others.
 
     >>> chosen = chapter_priors(["beta-2-30", "higgs", "beta-2-30"], train_rows=500, seed=0)
     >>> chosen.caption

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -14,8 +14,6 @@ from labelaudit import checks
 from labelaudit.checks import Floats
 
 TEST_ROWS = 10_000
-# The number of rows that are shuffled together; a longer part is shuffled region by region.
-SHUFFLED_TOGETHER = 1 << 20
 
 
 class Arrays(NamedTuple):
@@ -26,21 +24,13 @@ class Arrays(NamedTuple):
     eta: Floats | None
 
 
-class Batch(NamedTuple):
-    """Some rows of a part."""
-
-    features: NDArray[Any]
-    labels: NDArray[np.uint8]
-
-
 class Split:
     """One part of a data set. Its arrays are mapped or computed when they are first used.
 
     >>> from labelaudit.datasets import load
     >>> train = load("fair").train
-    >>> batch = next(train.batches(3, np.random.default_rng(0)))
-    >>> batch.features.shape, batch.labels.tolist()
-    ((3, 8), [0, 1, 0])
+    >>> train.features.shape, train.labels[:3].tolist(), train.eta is None
+    ((4244, 8), [1, 1, 0], True)
     """
 
     def __init__(self, open_arrays: Callable[[], Arrays], negatives_kept: float = 1.0) -> None:
@@ -76,34 +66,6 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.labels)
-
-    def batches(self, batch_size: int, rng: np.random.Generator | None = None) -> Iterator[Batch]:
-        """All examples once, in batches; the last may be smaller.
-
-        With `rng` they are shuffled: regions of 2^20 rows are visited in random order, and the
-        rows of each region in random order, so that memory does not grow with the arrays. A part
-        of at most 2^20 rows is shuffled as a whole.
-        """
-        size = checks.whole_number(batch_size, "batch_size")
-        if rng is None:
-            for start in range(0, len(self), size):
-                stop = start + size
-                yield Batch(self.features[start:stop], self.labels[start:stop])
-            return
-        checks.generator(rng)
-        features, labels, left = self.features, self.labels, np.empty(0, np.int64)
-        region = max(size, SHUFFLED_TOGETHER)
-        for start in rng.permutation(np.arange(0, len(self), region)):
-            rows = np.arange(start, min(start + region, len(self)))
-            rng.shuffle(rows)
-            rows = np.concatenate([left, rows])
-            whole = len(rows) - len(rows) % size
-            for first in range(0, whole, size):
-                chosen = rows[first : first + size]
-                yield Batch(features.take(chosen, axis=0), labels.take(chosen))
-            left = rows[whole:]
-        if left.size:
-            yield Batch(features.take(left, axis=0), labels.take(left))
 
 
 @dataclass(frozen=True)
