@@ -4,9 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from labelaudit import checks
 from labelaudit.checks import Floats
 
 
@@ -41,29 +40,6 @@ def partition(size: int, bag_size: int, rng: np.random.Generator) -> NDArray[np.
     if n_bags == 0:
         raise ValueError(f"bag_size must be at most the number of examples, {size}, not {bag_size}")
     return rng.permutation(size)[: n_bags * bag_size].reshape(n_bags, bag_size)
-
-
-def probabilities_of(weights: ArrayLike | None, size: int) -> Floats | None:
-    """Weights as the probability that each example is drawn; None where all are equal."""
-    if weights is None:
-        return None
-    values = checks.numbers(weights, "weights")
-    if values.shape != (size,):
-        raise ValueError(f"weights must have shape ({size},), not {values.shape}")
-    invalid = values[~(np.isfinite(values) & (values >= 0))]
-    if invalid.size or values.sum() == 0:
-        what = f"{invalid[0]}" if invalid.size else "only zeros"
-        raise ValueError(f"weights must be finite, at least 0, and not all 0, not {what}")
-    return values / values.sum()
-
-
-def drawn_bags(
-    size: int, bag_size: int, probabilities: Floats | None, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """The members of each bag: a random partition, or draws with these probabilities."""
-    if probabilities is None:
-        return partition(size, bag_size, rng)
-    return rng.choice(size, (size // bag_size, bag_size), p=probabilities)
 
 
 class Average:

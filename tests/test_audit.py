@@ -8,8 +8,8 @@ import pytest
 from audit_cases import LLP, RR, exposed, known_estimates, some_rows
 
 import labelaudit as la
+from book.chapters.compared import compare
 from labelaudit import report
-from labelaudit.learning.calibration import compare
 from labelaudit.report import attack, scenarios, words
 from labelaudit.report.intervals import Interval
 from labelaudit.report.page import environment

@@ -8,14 +8,11 @@ import pytest
 from scipy.special import expit, logit
 
 import labelaudit as la
+from book.chapters.compared import Comparison, calibration_ratio, compare
 from labelaudit import partitions
 from labelaudit.learning.calibration import (
-    Comparison,
     Scaling,
     brier_score,
-    calibration_ratio,
-    compare,
-    expected_calibration_error,
     reliability,
     temperature_scale,
 )
@@ -44,7 +41,7 @@ def test_reliability_against_a_loop():
     assert found.observed == pytest.approx([labels[group].mean() for group in groups])
     assert found.predicted == pytest.approx([eta[group].mean() for group in groups])
     gaps = [abs(labels[group].mean() - eta[group].mean()) * len(group) for group in groups]
-    assert expected_calibration_error(eta, labels, bins=7) == pytest.approx(sum(gaps) / 1003)
+    assert reliability(eta, labels, bins=7).error == pytest.approx(sum(gaps) / 1003)
 
 
 def test_equal_scores_share_a_bin():

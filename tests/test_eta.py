@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import labelaudit as la
+from book.chapters.compared import compare
 from labelaudit import datasets
-from labelaudit.learning.calibration import compare, expected_calibration_error
+from labelaudit.learning.calibration import reliability
 from labelaudit.learning.eta import cross_fit
 from labelaudit.learning.learners import Boosting, Neighbours, NetworkLearner
 
@@ -75,7 +76,7 @@ def test_estimates_are_near_the_truth_and_calibrated(learner):
     x, y, eta = table(4000)
     found = cross_fit(x, y, learner, rng=np.random.default_rng(1))
     assert np.sqrt(np.mean((found.eta - eta) ** 2)) < 0.11
-    assert expected_calibration_error(found.eta, y) < 0.035
+    assert reliability(found.eta, y).error < 0.035
     fresh, _, true = table(1000, seed=5)
     assert np.sqrt(np.mean((found.predict(fresh) - true) ** 2)) < 0.11
 
@@ -84,9 +85,7 @@ def test_calibration_corrects_what_an_overfitted_model_breaks():
     x, y, _ = table(3000)
     wild = Boosting(iterations=400, learning_rate=0.5, least_leaf=1)
     found = cross_fit(x[:1900], y[:1900], wild, rng=np.random.default_rng(2))
-    broken, corrected = (
-        expected_calibration_error(eta, y[:1900]) for eta in (found.raw, found.eta)
-    )
+    broken, corrected = (reliability(eta, y[:1900]).error for eta in (found.raw, found.eta))
     assert corrected < broken / 3
     rng = np.random.default_rng(3)
     assert compare(found.raw, y[:1900], la.LabelProportions(4), rng=rng).warning

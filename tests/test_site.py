@@ -29,11 +29,11 @@ WITHOUT_EXAMPLE = {
     *(f"learning.learners.{name}" for name in ("Fitted", "Boosting", "Neighbours")),
     *("learning.eta.CrossFitted", "learning.eta.HeldOut", "book.chapters.real.PublishedEta"),
     *("learning.models.Shape", "learning.training.Outcome"),
-    *("learning.calibration.Reliability", "learning.calibration.Comparison"),
+    *("learning.calibration.Reliability", "book.chapters.compared.Comparison"),
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),
     *("report.Advice", "report.Decision", "redrawn.Redrawn", "design.DesignedChannel"),
     *("learning.sweep.dask", "learning.sweep.Engine", "book.chapters.differences.Difference"),
-    "teach.Feedback",
+    "book.chapters.exercises.Feedback",
 }
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from book.chapters.compared import Comparison, calibration_ratio, compare
 from labelaudit.checks import Floats
 from labelaudit.datasets.dataset import Dataset
 from labelaudit.learning import calibration
-from labelaudit.learning.calibration import Comparison, auc
+from labelaudit.learning.calibration import auc
 from labelaudit.learning.training import TrainingSettings, train
 from labelaudit.mechanisms import Mechanism
 
@@ -72,7 +73,7 @@ def grades(estimates: Mapping[str, Floats], labels: ArrayLike) -> pd.DataFrame:
             "ECE": diagram.error,
             "ECE if calibrated": diagram.noise,
             "Brier": calibration.brier_score(eta, truth),
-            "ratio": calibration.calibration_ratio(eta, truth),
+            "ratio": calibration_ratio(eta, truth),
         }
     return pd.DataFrame(rows).T
 
@@ -102,7 +103,7 @@ def checked(
     for name, eta in estimates.items():
         truth = np.asarray(labels)[: len(eta)]
         compared[name] = {
-            kind: calibration.compare(eta, truth, mechanism, partitions=10, rng=rng)
+            kind: compare(eta, truth, mechanism, partitions=10, rng=rng)
             for kind, mechanism in mechanisms.items()
         }
     return compared

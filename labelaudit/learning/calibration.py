@@ -1,4 +1,4 @@
-"""How good an estimated eta is: ranking, calibration and its correction, the attack on true labels.
+"""How good an estimated eta is: its ranking, its calibration, and how to correct that.
 
 An audit computed from an estimate is exact for an attacker who sees only the estimate, if that is
 calibrated: among examples with score t a fraction t has label 1. This module measures or corrects
@@ -6,19 +6,14 @@ that, on labels that the estimate has not seen.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, logit
 
 from labelaudit import checks
-from labelaudit.advantage import additive_advantage
-from labelaudit.attack import bayes_guess
 from labelaudit.checks import Floats
-from labelaudit.estimates import Estimate
-from labelaudit.mechanisms import Mechanism
-from labelaudit.partitions import Average, drawn_bags, probabilities_of
 
 # A score of exactly 0 or 1 has infinite log-odds; larger ones are replaced by this.
 FARTHEST_LOG_ODDS = 15.0
@@ -51,7 +46,7 @@ def log_loss(labels: ArrayLike, logits: ArrayLike) -> float:
     return float(-log_expit(signed).mean())
 
 
-def _scored(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+def scores_and_labels(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
     """Scores and labels as two vectors of one length."""
     scores = checks.probabilities(eta)
     truth = checks.label_bags(np.ravel(labels), 1)[:, 0]
@@ -96,7 +91,7 @@ def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliabi
     >>> diagram.observed.tolist(), diagram.count.tolist()
     ([0.5, 1.0], [2, 2])
     """
-    scores, truth = _scored(eta, labels)
+    scores, truth = scores_and_labels(eta, labels)
     wanted = min(checks.whole_number(bins, "bins"), scores.size)
     order = np.argsort(scores, kind="stable")
     starts = order[np.arange(wanted) * scores.size // wanted]
@@ -111,47 +106,14 @@ def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliabi
     return Reliability(mean(scores), mean(truth), np.sqrt(spread / count), count)
 
 
-def expected_calibration_error(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> float:
-    """The `error` of a reliability diagram.
-
-    >>> expected_calibration_error([0.25, 0.25, 0.25, 0.25], [0, 0, 0, 1])
-    0.0
-    """
-    return reliability(eta, labels, bins=bins).error
-
-
 def brier_score(eta: ArrayLike, labels: ArrayLike) -> float:
     """Mean squared distance between score and label; the true eta has the least.
 
     >>> brier_score([0.5, 1.0], [1, 1])
     0.125
     """
-    scores, truth = _scored(eta, labels)
+    scores, truth = scores_and_labels(eta, labels)
     return float(np.mean((scores - truth) ** 2))
-
-
-def calibration_ratio(eta: ArrayLike, labels: ArrayLike) -> float:
-    """Spiegelhalter's statistic: the Brier score less its mean if eta were true, over its spread.
-
-    Standard normal for a true eta, large and positive where scores are overconfident, negative
-    where they are underconfident. The scores must not have been fitted to these labels in any way:
-    in a cross-fitted and calibrated eta each label has helped to scale another fold, which pulls
-    the ratio to 0. Ask it of `CrossFitted.raw`, or of rows kept out of the rotation.
-
-    >>> calibration_ratio([0.9] * 100, [1] * 50 + [0] * 50).__round__(1)
-    13.3
-    """
-    scores, truth = _scored(eta, labels)
-    excess = float(np.sum((truth - scores) * (1 - 2 * scores)))
-    spread = math.sqrt(np.sum((1 - 2 * scores) ** 2 * scores * (1 - scores)))
-    return _ratio(excess, spread)
-
-
-def _ratio(value: float, error: float) -> float:
-    """A value in standard errors: 0 for a value of 0, infinite where there is no error."""
-    if value == 0:
-        return 0.0
-    return value / error if error > 0 else math.copysign(math.inf, value)
 
 
 @dataclass(frozen=True)
@@ -194,7 +156,7 @@ def temperature_scale(eta: ArrayLike, labels: ArrayLike, *, shift: bool = True) 
     >>> scaling([0.01, 0.99]).round(3).tolist()
     [0.25, 0.75]
     """
-    scores, truth = _scored(eta, labels)
+    scores, truth = scores_and_labels(eta, labels)
     targets = _soft_targets(truth)
     log_odds = _log_odds(scores)
     columns = np.column_stack([log_odds, np.ones_like(log_odds)])[:, : 1 + shift]
@@ -238,7 +200,7 @@ def beta_scale(eta: ArrayLike, labels: ArrayLike) -> BetaScaling:
     >>> scaling([0.5]).round(2).tolist()  # as in Platt's, slightly less certain than 0.2
     [0.23]
     """
-    scores, truth = _scored(eta, labels)
+    scores, truth = scores_and_labels(eta, labels)
     low, high, shift = _likeliest(_both_ends(scores), _soft_targets(truth)).tolist()
     return BetaScaling((low, high, shift))
 
@@ -269,78 +231,3 @@ def _likeliest(design: Floats, targets: Floats) -> Floats:
             break
         coefficients, value = coefficients - step, next_value
     return coefficients
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The advantage computed from eta, that of the attack on true labels, and their difference.
-
-    `difference` is realised minus plug-in. Both use the same bags and scores, so its standard
-    error is smaller than either's.
-    """
-
-    plug_in: Estimate
-    realised: Estimate
-    difference: Estimate
-
-    @property
-    def ratio(self) -> float:
-        """The difference in standard errors; 0 where the two agree exactly."""
-        return _ratio(self.difference.value, self.difference.standard_error)
-
-    @property
-    def warning(self) -> bool:
-        """Whether plug-in and realised advantage differ by more than two standard errors."""
-        return abs(self.ratio) > 2
-
-
-def compare(
-    eta: ArrayLike,
-    labels: ArrayLike,
-    mechanism: Mechanism,
-    *,
-    partitions: int = 20,
-    weights: ArrayLike | None = None,
-    rng: np.random.Generator,
-) -> Comparison:
-    """Plug-in and realised additive advantage over random partitions into bags.
-
-    The plug-in is the mean of `additive_advantage` at `eta`. The realised advantage is the gain in
-    accuracy of the same attacker, who believes `eta`, on true labels that `eta` was not fitted to.
-    For a calibrated `eta` they agree up to sampling error. Agreement alone does not show
-    calibration: read `reliability` too. With `weights` (those of a thinned sample, beside its
-    corrected eta) bags are drawn with replacement in proportion to them.
-
-    >>> from labelaudit import RandomizedResponse
-    >>> labels = np.tile([0, 1], 500)
-    >>> honest = compare(np.full(1000, 0.5), labels, RandomizedResponse(1.0),
-    ...                  rng=np.random.default_rng(0))
-    >>> honest.plug_in.value.__round__(3), honest.warning
-    (0.231, False)
-    >>> compare(np.full(1000, 0.9), labels, RandomizedResponse(3.0),
-    ...         rng=np.random.default_rng(0)).warning
-    True
-    """
-    scores, truth = _scored(eta, labels)
-    k = checks.bag_size(mechanism)
-    rounds = checks.whole_number(partitions, "partitions", least=2)
-    checks.generator(rng)
-    if scores.size < 2 * k:
-        raise ValueError(f"two bags of {k} need at least {2 * k} examples, not {scores.size}")
-    probabilities = probabilities_of(weights, scores.size)
-    plug_in, realised, difference = (Average(k, scores.size, probabilities) for _ in range(3))
-    for _ in range(rounds):
-        members = drawn_bags(scores.size, k, probabilities, rng)
-        priors, held = scores[members], truth[members]
-        expected = additive_advantage(priors, mechanism).mean(axis=1)
-        guessed = bayes_guess(priors, mechanism, mechanism.release(held, rng)) == held
-        gained = (guessed.astype(float) - ((priors >= 0.5) == held)).mean(axis=1)
-        plug_in.add(members, expected)
-        realised.add(members, gained)
-        difference.add(members, gained - expected)
-    computed, gap = plug_in.estimate(), difference.estimate()
-    # Gains so rare that none occurs show no variance. But an advantage p changes a fraction of at
-    # least p of the guesses.
-    least = math.sqrt(computed.value / (computed.n * k))
-    gap = replace(gap, standard_error=max(gap.standard_error, least))
-    return Comparison(computed, realised.estimate(), gap)
