@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import labelaudit as la
-from labelaudit.plots import kind_of
+from labelaudit.mechanisms import kind_of
 
 TARGET = Path(__file__).parent / "_static" / "question.svg"
 BAG_SIZE, EPSILON, N_BAGS, SEED = 8, 1.0, 4000, 2024

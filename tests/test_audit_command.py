@@ -15,8 +15,9 @@ from audit_cases import SECRET, run, some_rows, write_shop
 import labelaudit as la
 from book.chapters.exercises import check
 from book.tools.parameters import ContractError
-from labelaudit import plots, report
+from labelaudit import report
 from labelaudit.datasets import read_table
+from labelaudit.mechanisms import kind_of
 from labelaudit.report import steps
 from labelaudit.report.own_mechanism import OPTIONS
 from labelaudit.report.page import FOLDER, environment
@@ -219,7 +220,7 @@ def test_mechanisms_and_their_colours_are_those_of_the_book(csv):
     values = {"bag_size": 2, "epsilon": 1.0}
     for kind in OPTIONS.values():
         made = kind.make(**{name: values[name] for name in kind.parameters})
-        assert plots.kind_of(made) is kind
+        assert kind_of(made) is kind
     plan = report.AuditPlan(bag_sizes=[2], epsilons=[1.0])
     page = report.as_html(report.run(read_table(csv, label="bought", prior="eta"), plan))
     for kind in OPTIONS.values():

@@ -11,8 +11,7 @@ import pytest
 from scipy.special import expit, logit
 
 import labelaudit as la
-from book.chapters import figures, selection, tables, tradeoff
-from labelaudit import plots
+from book.chapters import figures, plots, selection, tables, tradeoff
 from labelaudit.learning import sweep
 from labelaudit.learning.sweep import advantages, comparisons
 from labelaudit.learning.sweep.grid import Grid

@@ -14,10 +14,10 @@ from conftest import ROOT
 from matplotlib.colors import to_rgb
 
 import labelaudit as la
-from book.chapters import figures
+from book.chapters import figures, plots
 from book.chapters.drawn import beliefs, likelihood, write_numbers
 from book.chapters.simulated import named
-from labelaudit import plots, priors
+from labelaudit import priors
 
 MECHANISMS = {
     "rr": la.RandomizedResponse(1.0),

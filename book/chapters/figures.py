@@ -1,6 +1,6 @@
 """Figures of the chapters on data: distributions of the advantage, ROC curves, the three rows.
 
-They are drawn with the functions of `labelaudit.plots`, in one colour for each mechanism.
+They are drawn with the functions of `book.chapters.plots`, in one colour for each mechanism.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,15 +15,15 @@ from numpy.typing import ArrayLike
 from scipy.special import logit
 from sklearn.metrics import roc_curve
 
+from book.chapters import plots
 from book.chapters.drawn import named_lines
+from book.chapters.plots import Options
 from book.chapters.real import REAL
-from labelaudit import plots
 from labelaudit.advantage import additive_advantage
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Mechanism, kind_of
-from labelaudit.plots import Options
 
 TITLES = REAL | {f"{name}-like": f"{title}, simulated" for name, title in REAL.items()}
 # The most points of a scatter.

@@ -18,12 +18,12 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import NullFormatter
 
+from book.chapters import plots
 from book.chapters.figures import TITLES
+from book.chapters.plots import Options
 from book.chapters.selection import LEAST_BAGS
-from labelaudit import plots
 from labelaudit.learning.sweep.grid import CLEAN
 from labelaudit.mechanisms import KINDS
-from labelaudit.plots import Options
 
 ADVANTAGES = {
     "additive": "additive advantage",
