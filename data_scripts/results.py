@@ -24,14 +24,14 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from book.chapters import tables
+from book.chapters.held_out import HeldOut, Neighbours, held_out_eta
 from book.chapters.real import REAL, RESULTS
 from labelaudit import GeometricProportions, LabelProportions, RandomizedResponse
 from labelaudit.command_line import Parser, exit_status
 from labelaudit.datasets import DataError, Dataset, load
 from labelaudit.files import write_atomically
 from labelaudit.learning.calibration import auc
-from labelaudit.learning.eta import HeldOut, held_out_eta
-from labelaudit.learning.learners import Boosting, Learner, Neighbours, NetworkLearner
+from labelaudit.learning.learners import Boosting, Learner, NetworkLearner
 from labelaudit.learning.training import TrainingSettings
 
 SEED = 2023

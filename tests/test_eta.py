@@ -7,10 +7,11 @@ import pytest
 
 import labelaudit as la
 from book.chapters.compared import compare
+from book.chapters.held_out import Neighbours
 from labelaudit import datasets
 from labelaudit.learning.calibration import reliability
 from labelaudit.learning.eta import cross_fit
-from labelaudit.learning.learners import Boosting, Neighbours, NetworkLearner
+from labelaudit.learning.learners import Boosting, NetworkLearner
 
 
 def table(rows=1500, seed=0):

@@ -26,8 +26,13 @@ RAW = re.compile(
 # makes, a protocol, an exception, and what needs a cluster.
 WITHOUT_EXAMPLE = {
     "datasets.NotPrepared",
-    *(f"learning.learners.{name}" for name in ("Fitted", "Boosting", "Neighbours")),
-    *("learning.eta.CrossFitted", "learning.eta.HeldOut", "book.chapters.real.PublishedEta"),
+    *(f"learning.learners.{name}" for name in ("Fitted", "Boosting")),
+    *(
+        "learning.eta.CrossFitted",
+        "book.chapters.held_out.HeldOut",
+        "book.chapters.held_out.Neighbours",
+        "book.chapters.real.PublishedEta",
+    ),
     *("learning.models.Shape", "learning.training.Outcome"),
     *("learning.calibration.Reliability", "book.chapters.compared.Comparison"),
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from book.chapters.held_out import held_out_eta
 from book.chapters.simulated import named
 from labelaudit.checks import Floats
 from labelaudit.datasets import DataError, NotPrepared, load
 from labelaudit.datasets.dataset import before_thinning
-from labelaudit.learning.eta import held_out_eta
 from labelaudit.learning.learners import Boosting
 from labelaudit.priors import Empirical, Prior
 

@@ -1,8 +1,7 @@
 """Estimates of eta in which no example's label has a part in its own estimate.
 
 `cross_fit` turns any learner into a calibrated, cross-fitted eta. What an audit computes from it is
-the advantage over an attacker who sees this model's score. `held_out_eta` does the same for the
-test rows of a data set, whose labels no model sees.
+the advantage over an attacker who sees this model's score.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
-from labelaudit.datasets import Dataset
 from labelaudit.learning.calibration import Scaling, temperature_scale
 from labelaudit.learning.learners import Fitted, Learner
 
@@ -51,11 +49,11 @@ def cross_fit(
     model is trained on all folds but f. `persons` numbers the person of each row from 0: all rows
     of a person are in one fold.
 
-    >>> from labelaudit.learning.learners import Neighbours
+    >>> from labelaudit.learning.learners import Boosting
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal((600, 2))
     >>> y = rng.random(600) < 1 / (1 + np.exp(-2 * x[:, 0]))
-    >>> estimate = cross_fit(x, y, Neighbours(40), rng=rng)
+    >>> estimate = cross_fit(x, y, Boosting(iterations=40), rng=rng)
     >>> bool(estimate.eta[x[:, 0] > 1].mean() > 0.7 > 0.3 > estimate.eta[x[:, 0] < -1].mean())
     True
     """
@@ -72,7 +70,7 @@ def cross_fit(
     codes = np.arange(len(rows)) if persons is None else np.asarray(persons)
     positive = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
     np.maximum.at(positive, codes, truth)
-    fold = _folds(positive, number, checks.generator(rng))[codes]
+    fold = folds_of(positive, number, checks.generator(rng))[codes]
     raw, eta = np.empty(len(rows)), np.empty(len(rows))
     fitted: list[tuple[Fitted, Scaling]] = []
     for index in range(number):
@@ -89,8 +87,12 @@ def cross_fit(
     return CrossFitted(eta, raw, fold, models, scalings)
 
 
-def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The fold of each row; each class is spread evenly over the folds."""
+def folds_of(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The fold of each row; each class is spread evenly over the folds.
+
+    >>> np.bincount(folds_of(np.array([0, 0, 0, 0, 1, 1]), 2, np.random.default_rng(0))).tolist()
+    [3, 3]
+    """
     counts = np.bincount(labels, minlength=2)
     if counts.min() < number:
         raise ValueError(
@@ -101,31 +103,3 @@ def _folds(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> 
     fold = np.empty(labels.size, np.int64)
     fold[rows] = np.arange(rows.size) % number
     return fold
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """An estimate of eta for each test row, by a model and a scaling that saw no test label."""
-
-    eta: Floats
-    raw: Floats  # before scaling
-    temperature: float
-
-
-def held_out_eta(data: Dataset, learner: Learner, rng: np.random.Generator) -> HeldOut:
-    """eta of the test rows: trained on four fifths of the training rows, calibrated on the others.
-
-    >>> from labelaudit.datasets import load
-    >>> from labelaudit.learning.learners import Boosting
-    >>> fair = load("fair", train_rows=500)
-    >>> estimate = held_out_eta(fair, Boosting(iterations=10), np.random.default_rng(0))
-    >>> estimate.eta.shape, bool(abs(estimate.eta.mean() - fair.test.labels.mean()) < 0.05)
-    ((2122,), True)
-    """
-    labels = np.asarray(data.train.labels, np.int64)
-    scaled = _folds(labels, 5, checks.generator(rng)) == 0
-    features = np.asarray(data.train.features)
-    model = learner.fit(features[~scaled], labels[~scaled], rng)
-    scaling = temperature_scale(model.predict(features[scaled]), labels[scaled])
-    raw = model.predict(data.test.features)
-    return HeldOut(scaling(raw), raw, scaling.temperature)

@@ -1,4 +1,4 @@
-"""Models of eta: boosted trees, nearest neighbours, the paper's network, or one's own.
+"""Models of eta: boosted trees, the paper's network, or one's own.
 
 A learner is a frozen dataclass with `fit(features, labels, rng)`, which returns an object with
 `predict(features)`. `labelaudit.learning.eta.cross_fit` makes a calibrated estimate with any.
@@ -148,54 +148,6 @@ class HashedCategories:
         """The numbers of rows that were not in the fit."""
         logarithms = np.log1p(self._frequencies(features))
         return np.column_stack([self.encoder.transform(features), logarithms])
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """The fraction of ones among the nearest examples, in standardised features.
-
-    One more neighbour with the mean label is added, so that no estimate is 0 or 1.
-    """
-
-    neighbours: int = 100
-
-    def __post_init__(self) -> None:
-        checks.whole_number(self.neighbours, "neighbours")
-
-    def fit(self, features: Rows, labels: Labels, rng: Generator) -> Fitted:
-        """The examples, standardised and indexed; nothing is random."""
-        from sklearn.neighbors import NearestNeighbors
-        from sklearn.preprocessing import StandardScaler
-
-        _check_measured(features)
-        if len(labels) < self.neighbours:
-            raise ValueError(
-                f"{self.neighbours} neighbours need as many training rows, not {len(labels)}"
-            )
-        scaler = StandardScaler().fit(features)
-        index = NearestNeighbors(n_neighbors=self.neighbours, algorithm="brute")
-        index.fit(scaler.transform(features))
-
-        def predict(features: ArrayLike) -> Floats:
-            rows = np.asarray(features)
-            _check_measured(rows)
-            nearest = index.kneighbors(scaler.transform(rows), return_distance=False)
-            return (labels[nearest].sum(axis=1) + labels.mean()) / (self.neighbours + 1)
-
-        return _Model(predict)
-
-
-def _check_measured(features: Rows) -> None:
-    if features.dtype.kind in "ui":
-        raise TypeError(
-            "Neighbours needs measurements: hashed categories have no distances; use Boosting"
-        )
-    missing = np.isnan(features).any(axis=0)
-    if missing.any():
-        raise ValueError(
-            f"Neighbours needs every feature of every row, but column {int(missing.argmax())} has"
-            " missing values; use Boosting, or fill them in"
-        )
 
 
 @dataclass(frozen=True)
