@@ -48,15 +48,16 @@ COLUMNS = {
         "setting": "setting.title", "releases": "times", "advantage": "advantage",
         "error": "error", "proven": "proven",
     },
-    "groups": {
-        "setting": "setting.title", "group": "group", "records": "records", "positive": "positive",
-        "plug-in": "plug_in", "realised": "realised", "error": "realised_error",
-        "revealed": "revealed", "label advantage": "label_advantage",
-    },
     "utility": {
         "setting": "title", "worth": "worth", "AUC": "auc.value", "AUC low": "auc.low",
         "AUC high": "auc.high", "lost": "loss.value", "error": "loss.standard_error",
     },
+}  # fmt: skip
+# Those of the table by group, whose rows are dictionaries.
+GROUPS = {
+    "setting": "setting", "group": "group", "records": "records", "positive": "positive",
+    "plug_in": "plug-in", "realised": "realised", "realised_error": "error",
+    "revealed": "revealed", "label_advantage": "label advantage",
 }  # fmt: skip
 
 
@@ -101,12 +102,13 @@ def tables(report: Report) -> dict[str, pandas.DataFrame]:
     edges = np.linspace(0, 1, len(report.histogram) + 1)
     calibration = report.estimates.calibration
     names = ("predicted", "observed", "standard_error", "count")
+    groups = pandas.DataFrame(report.groups, columns=list(GROUPS)).rename(columns=GROUPS)
     return {
         "attack": frame("attack", report.decisions).set_index("setting"),
         "by_label": by_label.set_index("setting"),
         "knowing": frame("knowing", report.knowing).set_index("setting"),
         "drawn_again": frame("drawn_again", report.drawn_again).set_index("setting"),
-        "groups": frame("groups", report.groups).set_index("setting"),
+        "groups": groups.set_index("setting"),
         "utility": frame("utility", trained).set_index("setting"),
         "calibration": pandas.DataFrame({name: getattr(calibration, name) for name in names}),
         "histogram": pandas.DataFrame(

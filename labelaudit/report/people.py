@@ -31,29 +31,13 @@ RECORDS_DRAWN_AGAIN, MOST_DRAWN_AGAIN = 4096, 128
 LEAST_IN_GROUP = 20
 
 
-@dataclass(frozen=True)
-class GroupExposure:
-    """What a setting gives away about one group of records, in random bags of all records.
+def by_group(
+    table: Table, estimates: EtaEstimates, settings: Sequence[Setting], seed: int
+) -> list[dict[str, Any]]:
+    """What each setting gives away about each group of the table's `by` column, in random bags.
 
     `label_advantage` is how far apart the release is for the two labels, 0 to 1; NaN where the
     distribution of the release is not known.
-    """
-
-    setting: Setting
-    group: str
-    records: int
-    positive: float
-    plug_in: float
-    realised: float
-    realised_error: float
-    revealed: float
-    label_advantage: float
-
-
-def by_group(
-    table: Table, estimates: EtaEstimates, settings: Sequence[Setting], seed: int
-) -> tuple[GroupExposure, ...]:
-    """Advantages and proven fraction for each group of the table's `by` column.
 
     >>> import pandas
     >>> from labelaudit.datasets import read_table
@@ -63,29 +47,24 @@ def by_group(
     >>> table = read_table(frame, label="ill", prior="eta", by="sex")
     >>> [setting] = AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings
     >>> groups = by_group(table, estimate_eta(table, 2, 0), [setting], seed=0)
-    >>> [(each.group, round(each.plug_in, 3), each.revealed) for each in groups]
+    >>> [(each["group"], round(each["plug_in"], 3), each["revealed"]) for each in groups]
     [('f', 0.231, 0.0), ('m', 0.0, 0.0)]
     """
     if table.groups is None:
-        return ()
+        return []
     counts = np.bincount(table.groups)
     positive = np.bincount(table.groups, table.labels) / counts
     rng = np.random.default_rng([seed, 10])
-    exposures = []
+    rows = []
     for setting in settings:
         refits = [_by_record(table, eta, setting, rng) for eta in distinct(estimates.etas)]
         means = sum(each.mean() for each in refits) / len(refits)
-        errors = sum(each["realised"].sem() for each in refits) / len(refits)
-        exposures += [
-            GroupExposure(
-                *(setting, table.group_names[group], int(counts[group]), float(positive[group])),
-                realised_error=float(errors[group]),
-                **row.to_dict(),
-            )
-            for group, row in means.iterrows()
-            if counts[group] >= LEAST_IN_GROUP
-        ]
-    return tuple(exposures)
+        means["realised_error"] = sum(each["realised"].sem() for each in refits) / len(refits)
+        for group in means.index[counts[means.index] >= LEAST_IN_GROUP]:
+            about = {"setting": setting.title, "group": table.group_names[group]}
+            about |= {"records": int(counts[group]), "positive": float(positive[group])}
+            rows.append(about | means.loc[group].to_dict())
+    return rows
 
 
 def _by_record(table: Table, eta: Floats, setting: Setting, rng: np.random.Generator) -> Any:

@@ -67,7 +67,7 @@ class Report(numbers.DecidedReport):
     bags: BagFacts | None
     own_bags: tuple[BagComparison, ...]
     own_decisions: tuple[Decision, ...]
-    groups: tuple[people.GroupExposure, ...]
+    groups: list[dict[str, Any]]
     seconds: float
     made: str
     command: str = ""
