@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 # What a shell reports of a command whose output nobody reads any more, as under `| head`.
@@ -58,6 +59,12 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     plain = {name.lower(): name for name in known}
     near = difflib.get_close_matches(word.lower(), list(plain), n=1, cutoff=0.5)
     return f"; did you mean {plain[near[0]]}?" if near else otherwise
+
+
+def must_be_writable(path: Path) -> None:
+    """Asked before any work starts, so that a wrong name does not waste it."""
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise CommandError(f"cannot write {path}: name a file in a folder that exists")
 
 
 def book_tools(module: str, missing: str) -> Any:

@@ -301,7 +301,7 @@ def test_advice_abstains_and_says_why():
     (advice,) = report.advise(decisions, costs)
     assert advice.decision is None and "no recommendation" in advice.text
     assert "do not settle it" in advice.text
-    assert words.headline([advice], decisions, False).startswith("The data cannot tell")
+    assert words.sentence("headline", [advice], decisions, False).startswith("The data cannot tell")
 
 
 @pytest.mark.parametrize(
@@ -318,9 +318,9 @@ def test_where_all_miss_the_hint_fits_what_was_tried(names, target, hint):
     settings = report.AuditPlan(mechanisms=names, bag_sizes=[8], epsilons=[4.0]).settings
     decisions = [report.decide(exposed(setting, 0.3, 0.4), target) for setting in settings]
     assert {decision.word for decision in decisions} == {"misses"}
-    (reason,) = words.reasons([], decisions, target, stake=0.6)
+    (reason,) = words.paragraphs("reasons", [], decisions, target, 0.6)
     assert reason.endswith(hint)
-    assert words.headline([], decisions, False).startswith("Publish none of these")
+    assert words.sentence("headline", [], decisions, False).startswith("Publish none of these")
 
 
 def test_a_single_miss_is_in_the_singular():
@@ -337,8 +337,8 @@ def test_a_single_miss_is_in_the_singular():
 def test_bags_of_one_size_are_named_so():
     labels = np.tile([0, 1], 30)
     facts = report.bag_facts(np.repeat(np.arange(12), 5), labels, np.full(60, 0.5))
-    assert words.bag_sizes(facts) == "5 records each"
-    assert words.bag_sizes(replace(facts, smallest=2)) == "2 to 5 records (median 5)"
+    assert words.sentence("bag_sizes", facts) == "5 records each"
+    assert words.sentence("bag_sizes", replace(facts, smallest=2)) == "2 to 5 records (median 5)"
 
 
 def cells():

@@ -134,8 +134,8 @@ def test_a_slight_contradiction_is_a_remark_and_a_large_one_stops_verdicts():
     labels = (rng.random(eta.size) < eta).astype(np.uint8)
     slight = known_estimates(eta + 0.012 * (1 - eta) * eta, labels)
     assert slight.calibration.contradicted and not slight.calibration.wrong_by(0.005)
-    assert "does not matter" in words.eta_sentence(slight, 0.005)
-    assert "cannot" in words.eta_sentence(slight, 0.0001)
+    assert "does not matter" in words.sentence("eta_sentence", slight, 0.005)
+    assert "cannot" in words.sentence("eta_sentence", slight, 0.0001)
 
 
 def test_overconfidence_that_groups_of_equal_count_cannot_see_is_seen():
@@ -183,24 +183,24 @@ def test_a_setting_that_proves_labels_never_comes_first():
     found, decisions = advices(
         ["llp", "rr"], [0.88, 0.0], [0.5, 0.02], bag_sizes=[2], epsilons=[1.0]
     )
-    text = words.headline(found, decisions, False)
+    text = words.sentence("headline", found, decisions, False)
     assert text.startswith("Publish RR (epsilon 1).")
     assert "LLP (bags of 2) meets the target, but this proves 88% of labels to anyone." in text
     (advice,) = [each for each in found if each.kind.name == "LLP"]
     assert "(both intervals are below it), but this proves 88%" in advice.text
     found, decisions = advices(["llp"], [0.88, 0.13, 0.0], [0.5, 0.1, 0.03], bag_sizes=[2, 8, 32])
-    assert words.headline(found, decisions, False) == "Publish LLP (bags of 32)."
+    assert words.sentence("headline", found, decisions, False) == "Publish LLP (bags of 32)."
 
 
 def test_without_a_safe_setting_nothing_is_called_publishable():
     found, decisions = advices(["llp"], [0.88, 0.13], [0.5, 0.1], bag_sizes=[2, 8])
-    assert "Publish" not in words.headline(found, decisions, False)
+    assert "Publish" not in words.sentence("headline", found, decisions, False)
 
 
 def test_costs_that_are_about_the_same_are_named_together_the_strongest_guarantee_first():
     options = {"bag_sizes": [5], "epsilons": [1.0]}
     found, decisions = advices(["laplace", "rr", "geometric"], [0] * 3, [0.2, 0.17, 0.1], **options)
-    text = words.headline(found, decisions, False)
+    text = words.sentence("headline", found, decisions, False)
     assert (
         text
         == "Publish LLP+Lap (bags of 5, epsilon 1) or RR (epsilon 1), which cost about the same."
@@ -210,10 +210,10 @@ def test_costs_that_are_about_the_same_are_named_together_the_strongest_guarante
 def test_at_an_equal_cost_a_much_weaker_guarantee_is_not_recommended():
     options = {"bag_sizes": [5], "epsilons": [1.0]}
     found, decisions = advices(["llp", "rr"], [0] * 2, [0.2, 0.17], **options)
-    assert words.headline(found, decisions, False) == "Publish RR (epsilon 1)."
+    assert words.sentence("headline", found, decisions, False) == "Publish RR (epsilon 1)."
     # What costs more is no alternative, however strong its guarantee.
     found, decisions = advices(["llp", "rr"], [0] * 2, [0.2, 0.1], **options)
-    assert words.headline(found, decisions, False) == "Publish LLP (bags of 5)."
+    assert words.sentence("headline", found, decisions, False) == "Publish LLP (bags of 5)."
 
 
 def test_a_target_that_asks_nothing_gets_no_recommendation():

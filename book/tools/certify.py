@@ -15,10 +15,9 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
-from labelaudit.command_line import CommandError
+from labelaudit.command_line import CommandError, must_be_writable
 from labelaudit.ledger import verify
 from labelaudit.ledger.check import claims
-from labelaudit.ledger.command import must_be_writable
 
 _END = re.compile(r"\bv[01]\b")
 DEEPEST = 26

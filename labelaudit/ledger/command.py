@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from labelaudit.command_line import CommandError, book_tools
+from labelaudit.command_line import CommandError, book_tools, must_be_writable
 
 
 def add_parser(subparsers: Any) -> None:
@@ -47,7 +47,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         selected = ledger.select(arguments.only)
     except ValueError as unknown:
         raise CommandError(str(unknown)) from unknown
-    must_be_writable(arguments.json)
+    if arguments.json is not None:
+        must_be_writable(arguments.json)
     entries = []
     for row in selected:
         entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))
@@ -56,10 +57,3 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
     return 0
-
-
-def must_be_writable(path: Path | None) -> None:
-    """Asked before the checks run, so that a wrong name does not waste them."""
-    folder = path if path is None or path.exists() else path.parent
-    if path is not None and (path.is_dir() or not os.access(folder or path, os.W_OK)):
-        raise CommandError(f"cannot write {path}: name a file in a folder that exists")

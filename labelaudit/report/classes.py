@@ -27,7 +27,7 @@ from labelaudit.multiclass import (
 )
 from labelaudit.report import words
 from labelaudit.report.attack import AttackRound, Attacks
-from labelaudit.report.decisions import Advice, Decision, advise, decide
+from labelaudit.report.decisions import advise, decide
 from labelaudit.report.eta import EtaEstimates, Progress, estimate_eta
 from labelaudit.report.numbers import DecidedReport, decided, made_at
 from labelaudit.report.plan import LEAST_BAGS, LEAST_OF_EACH, AuditPlan, Setting, Target
@@ -57,16 +57,7 @@ class ClassReport(DecidedReport):
     classes: tuple[str, ...]
     rows: int
     at_stake: float
-    target: Target
-    decisions: tuple[Decision, ...]
-    utilities: tuple[Utility, ...]
-    advices: tuple[Advice, ...]
-    headline: str
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...]
     etas: tuple[Floats, ...]
-    made: str
-    command: str = ""
     template = "classes.html.j2"
 
     @property
@@ -230,10 +221,13 @@ def audit_classes(
         if bad
     ]
     return ClassReport(
-        *(name, label, classes, len(table), stake, target, decisions, utilities, advices),
-        headline=words.headline(advices, decisions, empty),
-        reasons=tuple(words.reasons(advices, decisions, target, stake)),
+        *(name, label, classes, len(table), stake, etas),
+        target=target,
+        decisions=decisions,
+        utilities=utilities,
+        advices=advices,
+        headline=words.sentence("headline", advices, decisions, empty),
+        reasons=tuple(words.paragraphs("reasons", advices, decisions, target, stake)),
         warnings=tuple(warnings),
-        etas=etas,
         made=made_at(),
     )

@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-import os
 import shlex
 import sys
 import time
@@ -11,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from labelaudit.command_line import CommandError
+from labelaudit.command_line import CommandError, must_be_writable
 
 # What is needed to read a table and write the page, and to learn eta; of the extra `train`, for the
 # network, and for a cluster.
@@ -187,8 +186,7 @@ def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
     if page.suffix.lower() not in (".html", ".htm"):
         raise CommandError(f"the page must be an .html file, not {page}")
     for path in (page, numbers):
-        if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-            raise CommandError(f"cannot write {path}: name a file in a folder that exists")
+        must_be_writable(path)
         if path.exists() and not overwrite:
             raise CommandError(
                 f"{path} is there already: name another page with --output, or say --overwrite"

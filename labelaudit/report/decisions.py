@@ -189,7 +189,7 @@ def advise(
         in_bags = [decision for decision in own_bags if decision.setting.kind == kind]
         in_bags.sort(key=lambda decision: -decision.exposure.epsilon)
         best = least_noisy(in_bags)
-        text = words.advice(of_kind, chosen, costs, in_bags, best)
+        text = words.sentence("advice", of_kind, chosen, costs, in_bags, best)
         advices.append(Advice(kind, chosen, cost, text, best))
     return tuple(advices)
 

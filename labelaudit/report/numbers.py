@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labelaudit.report.attack import MOST_RECORDS, Exposure, rounds_for
-from labelaudit.report.decisions import Decision
-from labelaudit.report.plan import Setting
+from labelaudit.report.decisions import Advice, Decision
+from labelaudit.report.plan import Setting, Target
+from labelaudit.report.utility import Utility
 
 if TYPE_CHECKING:
     import pandas
@@ -79,10 +80,23 @@ class SavedReport:
         return write_both(self, Path(path))
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class DecidedReport(SavedReport):
-    """A report with a decision on each setting."""
+    """A report with a decision on each setting.
 
+    `headline` says what to publish, `reasons` why, `warnings` what is wrong with the table or with
+    eta.
+    """
+
+    target: Target
     decisions: tuple[Decision, ...]
+    utilities: tuple[Utility, ...]
+    advices: tuple[Advice, ...]
+    headline: str
+    reasons: tuple[str, ...]
+    warnings: tuple[str, ...]
+    made: str
+    command: str = ""
 
     @property
     def verdicts(self) -> pandas.DataFrame:

@@ -17,7 +17,7 @@ from labelaudit.datasets import Table, read_table
 from labelaudit.report import numbers, people, words
 from labelaudit.report.attack import MOST_RECORDS, Attacks, Exposure, most_exposed
 from labelaudit.report.classes import ClassReport, audit_classes, class_names, class_settings
-from labelaudit.report.decisions import Advice, Decision, advise, decide, focus_of
+from labelaudit.report.decisions import Decision, advise, decide, focus_of
 from labelaudit.report.eta import FOLDS, EtaEstimates, Progress, at_stake, estimate_eta
 from labelaudit.report.plan import BAG_SIZES, LEAST_BAGS, AuditPlan, Target
 from labelaudit.report.scenarios import (
@@ -29,7 +29,7 @@ from labelaudit.report.scenarios import (
     knowing_more,
 )
 from labelaudit.report.search import searched
-from labelaudit.report.utility import Utility, measure_utility
+from labelaudit.report.utility import measure_utility
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,21 +46,13 @@ HISTOGRAM_BINS = 20
 class Report(numbers.DecidedReport):
     """Every number of an audit, and the advice that follows from them.
 
-    `headline` says what to publish, `reasons` why, `warnings` what is wrong with the table or with
-    eta, `remarks` what is not quite right. `exposed` are the most exposed records by title of a
-    setting. `own_bags` and `own_decisions` are about the table's own bags, where it has any.
+    `exposed` are the most exposed records by title of a setting. `own_bags` and `own_decisions` are
+    about the table's own bags, where it has any.
     """
 
     table: Table
     plan: AuditPlan
-    target: Target
     estimates: EtaEstimates
-    decisions: tuple[Decision, ...]
-    utilities: tuple[Utility, ...]
-    advices: tuple[Advice, ...]
-    headline: str
-    reasons: tuple[str, ...]
-    warnings: tuple[str, ...]
     exposed: dict[str, list[dict[str, Any]]]
     knowing: tuple[KnowingMore, ...]
     drawn_again: tuple[people.DrawnAgain, ...]
@@ -69,8 +61,6 @@ class Report(numbers.DecidedReport):
     own_decisions: tuple[Decision, ...]
     groups: list[dict[str, Any]]
     seconds: float
-    made: str
-    command: str = ""
     template = "report.html.j2"
 
     @property
@@ -86,7 +76,7 @@ class Report(numbers.DecidedReport):
     @property
     def eta_sentence(self) -> str:
         """What the one test of eta says."""
-        return words.eta_sentence(self.estimates, self.target.matters(self.at_stake))
+        return words.sentence("eta_sentence", self.estimates, self.target.matters(self.at_stake))
 
     @property
     def histogram(self) -> tuple[int, ...]:
@@ -162,9 +152,9 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
             exposed[setting.title] = most_exposed(
                 estimates.etas, table.ids, setting.mechanism, MOST_EXPOSED, plan.seed
             )
-    reasons = words.reasons(advices, decisions, target, stake)
+    reasons = words.paragraphs("reasons", advices, decisions, target, stake)
     if facts is not None and not empty:
-        reasons.append(words.own_bags(advices))
+        reasons.append(words.sentence("own_bags", advices))
     size = len(table), MOST_RECORDS
     doubts = (*size, people.leaks(table), trusted, estimates.recalibrated, facts)
     return Report(
@@ -175,7 +165,7 @@ def run(table: Table, plan: AuditPlan, progress: Progress = lambda line: None) -
         decisions=decisions,
         utilities=utilities,
         advices=advices,
-        headline=words.headline(advices, decisions, empty),
+        headline=words.sentence("headline", advices, decisions, empty),
         reasons=tuple(reasons),
         warnings=tuple(words.paragraphs("warnings", *doubts)),
         exposed=exposed,

@@ -34,6 +34,7 @@ from labelaudit.report.eta import Progress
 from labelaudit.report.numbers import SavedReport, made_at, plain
 from labelaudit.report.own_mechanism import construct, has_channel
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
+from labelaudit.report.words import sentence
 
 # Rows that a process holds, rows of a part, and rows behind the first guess of a percentile.
 ROWS, PART, GUESSED = 1 << 18, 1 << 22, 1 << 17
@@ -90,28 +91,12 @@ class PriorsReport(SavedReport):
     @property
     def headline(self) -> str:
         """Which settings keep the target."""
-        met = [
-            each.title
-            + f", but it proves {each.revealed:.2g} of all labels" * (each.revealed > MOST_PROVEN)
-            for each in sorted(self.exposures, key=lambda each: each.revealed)
-            if each.meets
-        ]
-        listed = "; ".join(met) or "no setting"
-        return f"If these priors are true, the target ({self.target}) is met by: {listed}."
+        return sentence("of_priors", self, MOST_PROVEN)
 
     @property
     def larger(self) -> str:
         """What ten billion priors would take."""
-        if self.rows < 1_000_000:
-            return f"These {self.rows:,} priors are too few to say what ten billion would take."
-        hours = self.seconds / self.rows * 1e10 / 3600
-        return (
-            f"These {self.rows:,} priors took {self.seconds:.0f} s, {self.passes} passes and"
-            f" {self.workers} worker{'s' * (self.workers > 1)}. Time grows with the rows, memory"
-            f" does not: ten billion would take about {hours:.2g} hours here, and 80 GB of disk."
-            " Parts are independent and their totals add up, so that a cluster of 100 processes"
-            f" would need about {60 * hours * self.workers / 100:.2g} minutes."
-        )
+        return sentence("more_priors", self)
 
 
 @dataclass(frozen=True)

@@ -1,25 +1,19 @@
 """The sentences that the page, the JSON file and chapter 14 share; their text is in a template.
 
-Each function hands what was decided to the passage of its name in `sentences.txt.j2`. What the page
+`paragraphs` and `sentence` hand what was decided to a passage of `sentences.txt.j2`. What the page
 alone says is in the template of the page.
 """
 
-from __future__ import annotations
-
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelaudit.report.attack import Exposure
-    from labelaudit.report.decisions import Advice, Decision
-    from labelaudit.report.eta import EtaEstimates
-    from labelaudit.report.plan import Setting, Target
-    from labelaudit.report.scenarios import BagFacts
-    from labelaudit.report.utility import Utility
+    from labelaudit.report.decisions import Advice
 
 FOLDER = Path(__file__).parent
 # Why a setting meets the target before anything is measured.
@@ -74,6 +68,15 @@ def paragraphs(name: str, *facts: Any) -> list[str]:
     return [line for line in lines if line]
 
 
+def sentence(name: str, *facts: Any) -> str:
+    """A passage of the template in one line.
+
+    >>> sentence("headline", [], [], True)
+    'No recommendation: the target asks nothing here.'
+    """
+    return " ".join(paragraphs(name, *facts))
+
+
 def listed(names: Sequence[str], last: str = "and") -> str:
     """Names in a sentence.
 
@@ -83,7 +86,7 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def cheapest(chosen: Sequence[Advice]) -> list[Advice]:
+def cheapest(chosen: Sequence["Advice"]) -> list["Advice"]:
     """Those that cost about as much as the first, the strongest guarantee first.
 
     At an equal cost nobody should take a much weaker guarantee: such settings are left out.
@@ -98,7 +101,7 @@ def cheapest(chosen: Sequence[Advice]) -> list[Advice]:
     return sorted(comparable, key=lambda each: each.guarantee)
 
 
-def explained(exposure: Exposure) -> str:
+def explained(exposure: "Exposure") -> str:
     """What a setting publishes, and by how much it can change the odds about anybody.
 
     >>> from labelaudit.report.plan import settings_of
@@ -116,52 +119,4 @@ def explained(exposure: Exposure) -> str:
         counted="positive" if classes == 2 else "of each class",
     )
     factor = math.exp(min(exposure.guarantee, 700))
-    return " ".join(paragraphs("explained", what, exposure.guarantee, factor, exposure.rows))
-
-
-def headline(advices: Sequence[Advice], decisions: Sequence[Decision], empty: bool) -> str:
-    """What to publish, what not, and what the data cannot tell, for a reader in a hurry."""
-    return " ".join(paragraphs("headline", advices, decisions, empty))
-
-
-def reasons(
-    advices: Sequence[Advice], decisions: Sequence[Decision], target: Target, stake: float
-) -> list[str]:
-    """Why: the target, what the recommended settings publish, what an attacker gains by them."""
-    return paragraphs("reasons", advices, decisions, target, stake)
-
-
-def advice(
-    decisions: Sequence[Decision],
-    chosen: Decision | None,
-    costs: Mapping[Setting | None, Utility],
-    in_own_bags: Sequence[Decision],
-    best: Decision | None,
-) -> str:
-    """The recommended setting of a kind, and that in the table's own bags, or why there is none.
-
-    Decisions are from the least noisy; those in the table's own bags may be none.
-    """
-    return " ".join(paragraphs("advice", decisions, chosen, costs, in_own_bags, best))
-
-
-def own_bags(advices: Sequence[Advice]) -> str:
-    """Which settings meet the target in the table's own bags."""
-    return " ".join(paragraphs("own_bags", advices))
-
-
-def eta_sentence(estimates: EtaEstimates, limit: float) -> str:
-    """What the one test of eta on the true labels says; `limit` is what matters.
-
-    >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates
-    >>> labels = np.tile([0, 1], 50)
-    >>> eta_sentence(EtaEstimates.ready_made(np.full(100, 0.5), labels), 0.01)
-    'The true labels do not contradict eta (p = 1.00).'
-    """
-    return " ".join(paragraphs("eta_sentence", estimates, limit))
-
-
-def bag_sizes(facts: BagFacts) -> str:
-    """How large the table's bags are."""
-    return " ".join(paragraphs("bag_sizes", facts))
+    return sentence("explained", what, exposure.guarantee, factor, exposure.rows)
