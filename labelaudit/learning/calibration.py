@@ -47,7 +47,11 @@ def log_loss(labels: ArrayLike, logits: ArrayLike) -> float:
 
 
 def scores_and_labels(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
-    """Scores and labels as two vectors of one length."""
+    """Scores and labels as two vectors of one length, checked.
+
+    >>> scores_and_labels([0.2, 0.7], [False, True])[1].tolist()
+    [0, 1]
+    """
     scores = checks.probabilities(eta)
     truth = checks.label_bags(np.ravel(labels), 1)[:, 0]
     if scores.ndim != 1 or np.shape(labels) != scores.shape:
