@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import pytest
 import yaml
-from conftest import ROOT
+from conftest import ROOT, without_formulas
 
 pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python")
@@ -136,12 +136,14 @@ def open_page(browser, site):
     """Open a page of the site offline; afterwards, nothing may have asked for the network."""
     contexts, asked = [], []
 
-    def visit(name, scheme="light"):
+    def visit(name, query="", scheme="light", formulas=True):
         context = browser.new_context(viewport=DESKTOP, color_scheme=scheme, offline=True)
         contexts.append(context)
+        if not formulas:
+            without_formulas(context)
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
-        page.goto((site / name).as_uri(), wait_until="load")
+        page.goto((site / name).as_uri() + query, wait_until="load")
         return page
 
     yield visit
@@ -311,7 +313,7 @@ def luminance(page, selector, property_name):
 
 
 def test_landing_page(open_page):
-    page = open_page("index.html")
+    page = open_page("index.html", formulas=False)
     page.wait_for_url(re.compile(r"book/index\.html$"))
     assert page.locator("h1").first.inner_text().strip("# \n") == "Auditing label privacy"
     for door in ("Read", "Re-run", "Teach"):
@@ -328,8 +330,7 @@ def test_landing_page(open_page):
 
 
 def test_search_finds_pages(open_page):
-    page = open_page("search.html")
-    page.goto(page.url + "?q=posterior")
+    page = open_page("search.html", "?q=posterior")
     # Results come in one by one.
     page.wait_for_selector("#search-results ul.search li a:text-is('Notation')")
     listed = page.locator("#search-results ul.search li a").all_inner_texts()
@@ -338,8 +339,7 @@ def test_search_finds_pages(open_page):
 
 @pytest.mark.parametrize("query", ["Theorem 3.7", "3.7", "T3.7", "theorem  3.7"])
 def test_search_leads_from_the_papers_number_to_its_chapter(open_page, query):
-    page = open_page("search.html")
-    page.goto(f"{page.url}?q={query}")
+    page = open_page("search.html", f"?q={query}")
     page.wait_for_selector("#search-results ul.search li a")
     results = page.locator("#search-results ul.search li")
     assert "05_multiplicative_advantage.html#thm-multiplicative-printed" in (
@@ -350,8 +350,7 @@ def test_search_leads_from_the_papers_number_to_its_chapter(open_page, query):
 
 
 def test_search_results_have_excerpts_on_a_disk(open_page):
-    page = open_page("search.html")
-    page.goto(f"{page.url}?q=spindle")
+    page = open_page("search.html", "?q=spindle")
     page.wait_for_selector("#search-results ul.search li p.context")
     excerpts = {
         result.locator("a").get_attribute("href"): result.locator("p.context").inner_text()
@@ -371,6 +370,7 @@ def test_formulas_are_no_tab_stops(open_page):
 
 def test_a_figure_opens_at_its_natural_size_and_goes_back(browser, site):
     context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    without_formulas(context)
     page = context.new_page()
     page.goto((site / "notebooks" / "07_scatter_plots.html").as_uri(), wait_until="load")
     address = page.url
@@ -398,7 +398,7 @@ def test_a_figure_opens_at_its_natural_size_and_goes_back(browser, site):
 
 
 def test_proofs_are_folded_on_screen_and_open_on_paper(open_page):
-    page = open_page("notebooks/13_sharper_bounds.html")
+    page = open_page("notebooks/13_sharper_bounds.html", formulas=False)
     proof = page.locator("details.folded-proof").first
     inside = proof.locator("div.proof")
     assert not inside.is_visible()
@@ -409,7 +409,7 @@ def test_proofs_are_folded_on_screen_and_open_on_paper(open_page):
 
 
 def test_text_stands_out_and_paper_is_white_without_menus(open_page):
-    page = open_page("book/read.html")
+    page = open_page("book/read.html", formulas=False)
     for scheme in ("light", "dark"):
         switch(page, DESKTOP, color_scheme=scheme)
         ground = luminance(page, "body", "backgroundColor")
@@ -435,7 +435,7 @@ def test_text_stands_out_and_paper_is_white_without_menus(open_page):
 
 
 def test_ledger_finds_a_letter_by_its_name(open_page):
-    page = open_page("notebooks/ledger.html")
+    page = open_page("notebooks/ledger.html", formulas=False)
     box = page.get_by_label("Words to look for")
     rows = page.locator("tr[data-verdict]:visible")
     box.fill("epsilon-label-DP")
@@ -460,7 +460,7 @@ def test_ledger_finds_a_letter_by_its_name(open_page):
 
 
 def test_the_explorer_prints_what_it_shows_in_light_colours(open_page):
-    page = open_page("book/explorer.html", scheme="dark")
+    page = open_page("book/explorer.html", scheme="dark", formulas=False)
     switch(page, PAPER, media="print", color_scheme="dark")
     page.wait_for_function("() => document.querySelector('.explorer-summary').textContent")
     assert not page.locator(".explorer-controls").is_visible()
