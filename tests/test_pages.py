@@ -176,8 +176,9 @@ def not_shown(page):
 def switch(page, size, **media):
     """Change the window and the media, and wait until the page is laid out in them."""
     page.evaluate(STILL)
-    page.set_viewport_size(size)
+    # The size last: the theme measures what scrolls when the window's size has changed.
     page.emulate_media(**media)
+    page.set_viewport_size(size)
     page.evaluate(
         """() => new Promise(requestAnimationFrame).then(() => {
           for (const running of document.getAnimations()) running.finish?.();
