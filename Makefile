@@ -38,8 +38,9 @@ test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..."
 	@$(BIN)/python .ci/kernels.py
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder -m "not slow" $(T)
 
+# Only files that have such trials are read.
 test-slow: $(TEST_STAMP)  ## run the long trials that `make test` leaves out: kills, clusters, large draws
-	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(T)
+	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(or $(T),$(shell grep -l mark.slow tests/*.py))
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
 	$(BIN)/labelaudit book --scale $(SCALE)

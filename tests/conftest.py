@@ -111,15 +111,24 @@ def browser(chromium):
         running.close()
 
 
+def without_formulas(context):
+    """Leave out MathJax, whose start takes about a second of a page's two or three."""
+    context.route("**/mathjax/**", lambda route: route.abort())
+
+
 @pytest.fixture
 def open_explorer(browser, site):
-    """Open the built page from the disk, offline; it may ask for no network and raise no error."""
+    """Open the built page from the disk, offline; it may ask for no network and raise no error.
+
+    Formulas are not set: `test_pages` looks at the page with them.
+    """
     contexts, asked, errors = [], [], []
 
     def visit(query="", script="", **options):
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}} | options)
         contexts.append(context)
         context.set_offline(True)
+        without_formulas(context)
         context.add_init_script(script)
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))

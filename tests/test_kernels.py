@@ -6,7 +6,9 @@ import sys
 import numba
 import numpy as np
 import pytest
+from conftest import ROOT
 
+from book.tools.checkout import Checkout
 from labelaudit import (
     GeometricProportions,
     LabelProportions,
@@ -132,3 +134,9 @@ def test_a_second_process_starts_warm():
     loaded, made = map(int, output.split())
     assert loaded > 0
     assert made == 0
+
+
+def test_a_checkout_made_of_links_shares_the_compiled_code(tmp_path):
+    """numba keeps it by the path of its source, so chapters import the package by one path."""
+    (tmp_path / "labelaudit").symlink_to(ROOT / "labelaudit")
+    assert Checkout(tmp_path).package == ROOT / "labelaudit"

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import pytest
 import yaml
-from conftest import ROOT
+from conftest import ROOT, without_formulas
 
 pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python")
@@ -68,6 +68,21 @@ EVERY_STYLE = """() => {
 FEWER_FORMULAS = """() => [...document.querySelectorAll("mjx-container")].slice(10)
   .flatMap((formula) => [...formula.children])
   .forEach((part) => part.replaceChildren(...(part.localName === "svg" ? [] : ["x"])))"""
+# Each token of code is an element, too. Of each class of tokens two remain in each kind of block,
+# which the classes around it tell. The others become text, which is as wide.
+FEWER_TOKENS = """() => {
+  const kind = (element) => element ? `${kind(element.parentElement)} ${element.className}` : "";
+  const remaining = new Map();
+  for (const block of document.querySelectorAll(".highlight pre")) {
+    const around = kind(block);
+    for (const token of block.querySelectorAll("span:not(:has(*))")) {
+      const style = `${around} ${token.className}`;
+      remaining.set(style, (remaining.get(style) ?? 0) + 1);
+      if (remaining.get(style) > 2) token.replaceWith(token.textContent);
+    }
+    block.normalize();
+  }
+}"""
 # A colour half-way from one theme to the other is nobody's fault.
 STILL = """() => {
   if (document.getElementById("still")) return;
@@ -121,12 +136,14 @@ def open_page(browser, site):
     """Open a page of the site offline; afterwards, nothing may have asked for the network."""
     contexts, asked = [], []
 
-    def visit(name, scheme="light"):
+    def visit(name, query="", scheme="light", formulas=True):
         context = browser.new_context(viewport=DESKTOP, color_scheme=scheme, offline=True)
         contexts.append(context)
+        if not formulas:
+            without_formulas(context)
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
-        page.goto((site / name).as_uri(), wait_until="load")
+        page.goto((site / name).as_uri() + query, wait_until="load")
         return page
 
     yield visit
@@ -159,8 +176,9 @@ def not_shown(page):
 def switch(page, size, **media):
     """Change the window and the media, and wait until the page is laid out in them."""
     page.evaluate(STILL)
-    page.set_viewport_size(size)
+    # The size last: the theme measures what scrolls when the window's size has changed.
     page.emulate_media(**media)
+    page.set_viewport_size(size)
     page.evaluate(
         """() => new Promise(requestAnimationFrame).then(() => {
           for (const running of document.getAnimations()) running.finish?.();
@@ -205,6 +223,7 @@ def faults(page, *, article=True):
         switch(page, PAPER, color_scheme="dark", media="print")
         broken |= page.evaluate(PRINTED, PAPER["width"])
         page.evaluate(FEWER_FORMULAS)
+        page.evaluate(FEWER_TOKENS)
         switch(page, DESKTOP, color_scheme="light", media="screen")
         page.evaluate(RESIZED)
         for scheme in ("light", "dark"):
@@ -246,9 +265,13 @@ def test_a_page_with_faults_is_seen_through(browser, tmp_path):
         f"<span class=math><mjx-container><svg width={width} /></mjx-container></span>"
         for width in (*(9,) * 10, 900)
     )
+    # The same tokens are readable in the first block of code and faint in the second.
+    tokens = "<pre>" + "<span class=k>token</span>" * 5 + "</pre>"
+    code = f"<div class=highlight>{tokens}</div><div class='faint highlight'>{tokens}</div>"
     faulty.write_text(
-        "<html lang=en><title>t</title><main><h1>t</h1><article class=bd-article>"
-        f"<div style='width: 200px; overflow-x: auto'>{formulas}</div>"
+        "<html lang=en><title>t</title><style>.faint .k { color: #aaa }</style>"
+        "<main><h1>t</h1><article class=bd-article>"
+        f"<div style='width: 200px; overflow-x: auto'>{formulas}</div>{code}"
         "<span class=math></span><mjx-merror></mjx-merror><img class=only-dark src=x.png>"
         "<p style='color: #aaa; background: #fff'>faint</p>"
         "<p style='width: 900px; background: black; color: white'>wide</p><button>b</button>"
@@ -260,8 +283,9 @@ def test_a_page_with_faults_is_seen_through(browser, tmp_path):
     page.goto(faulty.as_uri())
     seen = faults(page)
     page.close()
-    assert [rule for rule, *_ in seen["violations, light"]] == [
-        *("color-contrast", "image-alt", "scrollable-region-focusable")
+    # A paragraph and two tokens are faint.
+    assert [(rule, count) for rule, count, _ in seen["violations, light"]] == [
+        *(("color-contrast", 3), ("image-alt", 1), ("scrollable-region-focusable", 1))
     ]
     assert [rule for rule, *_ in seen["violations, dark"]] == ["color-contrast"]
     assert seen["formulas not set"] == seen["formulas with an error"] == 1
@@ -290,7 +314,7 @@ def luminance(page, selector, property_name):
 
 
 def test_landing_page(open_page):
-    page = open_page("index.html")
+    page = open_page("index.html", formulas=False)
     page.wait_for_url(re.compile(r"book/index\.html$"))
     assert page.locator("h1").first.inner_text().strip("# \n") == "Auditing label privacy"
     for door in ("Read", "Re-run", "Teach"):
@@ -307,8 +331,7 @@ def test_landing_page(open_page):
 
 
 def test_search_finds_pages(open_page):
-    page = open_page("search.html")
-    page.goto(page.url + "?q=posterior")
+    page = open_page("search.html", "?q=posterior")
     # Results come in one by one.
     page.wait_for_selector("#search-results ul.search li a:text-is('Notation')")
     listed = page.locator("#search-results ul.search li a").all_inner_texts()
@@ -317,8 +340,7 @@ def test_search_finds_pages(open_page):
 
 @pytest.mark.parametrize("query", ["Theorem 3.7", "3.7", "T3.7", "theorem  3.7"])
 def test_search_leads_from_the_papers_number_to_its_chapter(open_page, query):
-    page = open_page("search.html")
-    page.goto(f"{page.url}?q={query}")
+    page = open_page("search.html", f"?q={query}")
     page.wait_for_selector("#search-results ul.search li a")
     results = page.locator("#search-results ul.search li")
     assert "05_multiplicative_advantage.html#thm-multiplicative-printed" in (
@@ -329,8 +351,7 @@ def test_search_leads_from_the_papers_number_to_its_chapter(open_page, query):
 
 
 def test_search_results_have_excerpts_on_a_disk(open_page):
-    page = open_page("search.html")
-    page.goto(f"{page.url}?q=spindle")
+    page = open_page("search.html", "?q=spindle")
     page.wait_for_selector("#search-results ul.search li p.context")
     excerpts = {
         result.locator("a").get_attribute("href"): result.locator("p.context").inner_text()
@@ -350,6 +371,7 @@ def test_formulas_are_no_tab_stops(open_page):
 
 def test_a_figure_opens_at_its_natural_size_and_goes_back(browser, site):
     context = browser.new_context(viewport={"width": 390, "height": 800}, color_scheme="dark")
+    without_formulas(context)
     page = context.new_page()
     page.goto((site / "notebooks" / "07_scatter_plots.html").as_uri(), wait_until="load")
     address = page.url
@@ -377,7 +399,7 @@ def test_a_figure_opens_at_its_natural_size_and_goes_back(browser, site):
 
 
 def test_proofs_are_folded_on_screen_and_open_on_paper(open_page):
-    page = open_page("notebooks/13_sharper_bounds.html")
+    page = open_page("notebooks/13_sharper_bounds.html", formulas=False)
     proof = page.locator("details.folded-proof").first
     inside = proof.locator("div.proof")
     assert not inside.is_visible()
@@ -388,7 +410,7 @@ def test_proofs_are_folded_on_screen_and_open_on_paper(open_page):
 
 
 def test_text_stands_out_and_paper_is_white_without_menus(open_page):
-    page = open_page("book/read.html")
+    page = open_page("book/read.html", formulas=False)
     for scheme in ("light", "dark"):
         switch(page, DESKTOP, color_scheme=scheme)
         ground = luminance(page, "body", "backgroundColor")
@@ -414,7 +436,7 @@ def test_text_stands_out_and_paper_is_white_without_menus(open_page):
 
 
 def test_ledger_finds_a_letter_by_its_name(open_page):
-    page = open_page("notebooks/ledger.html")
+    page = open_page("notebooks/ledger.html", formulas=False)
     box = page.get_by_label("Words to look for")
     rows = page.locator("tr[data-verdict]:visible")
     box.fill("epsilon-label-DP")
@@ -439,7 +461,7 @@ def test_ledger_finds_a_letter_by_its_name(open_page):
 
 
 def test_the_explorer_prints_what_it_shows_in_light_colours(open_page):
-    page = open_page("book/explorer.html", scheme="dark")
+    page = open_page("book/explorer.html", scheme="dark", formulas=False)
     switch(page, PAPER, media="print", color_scheme="dark")
     page.wait_for_function("() => document.querySelector('.explorer-summary').textContent")
     assert not page.locator(".explorer-controls").is_visible()

@@ -69,10 +69,13 @@ class Checkout:
 
     @property
     def package(self) -> Path:
-        """The package the chapters import: the clone's own, or else the one running now."""
+        """The package the chapters import: the clone's own, or else the one running now.
+
+        Its path has no links: numba keeps compiled loops by the path of their source.
+        """
         own = self.root / "labelaudit"
-        running = Path(labelaudit.__file__).resolve().parent
-        return own if (own / "__init__.py").is_file() else running
+        running = Path(labelaudit.__file__).parent
+        return (own if (own / "__init__.py").is_file() else running).resolve()
 
     def source(self, chapter: str) -> Path:
         """The text notebook of a chapter."""
