@@ -212,7 +212,7 @@ def test_without_a_network_each_address_is_tried_once(mirrored, monkeypatch):
     tried = []
     monkeypatch.setattr(fetch.urllib.request, "urlopen", unknown)
     mirrored("http://a.invalid/file", "http://b.invalid/file")
-    with pytest.raises(DataError, match="the server was not found; is there a network?"):
+    with pytest.raises(DataError, match="the server was not found"):
         run()
     assert tried == ["http://a.invalid/file", "http://b.invalid/file"]
 

@@ -195,7 +195,7 @@ def test_roc_curves_have_the_colour_of_their_mechanism():
     areas = {"trees": 1.0, "clean": 1.0, "LLP": 0.5, "line": 1.0}
     figure = figures.roc(table, areas, {"clean": None, **MECHANISMS})
     trees, clean, proportions, line = figure.axes[0].get_lines()[:4]
-    assert trees.get_linestyle() == ":" and line.get_linestyle() == "-." and clean.get_linestyle() == "-"
+    assert [curve.get_linestyle() for curve in (trees, line, clean)] == [":", "-.", "-"]
     assert proportions.get_color() == plots.kind_of(MECHANISMS["LLP"]).colour
     assert "AUC 1.000" in clean.get_label() and "AUC 0.500" in proportions.get_label()
     np.testing.assert_allclose(table["LLP"], table.index)

@@ -259,4 +259,6 @@ def _listing(chapter: Chapter) -> str:
 
 
 def _plain(value: Any) -> str:
-    return f"[{', '.join(map(_plain, value))}]" if isinstance(value, list) else str(value) or "empty"
+    return (
+        f"[{', '.join(map(_plain, value))}]" if isinstance(value, list) else str(value) or "empty"
+    )
