@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -30,6 +32,23 @@ def short(value: float) -> str:
         if near not in (1, -1) or abs(value - near) < NOISE:
             return repr(near)
     return repr(value)
+
+
+def shorten(formatter: Any) -> None:
+    """Let an IPython formatter write floats, plain or of numpy, as `short` does.
+
+    >>> from IPython.core.formatters import PlainTextFormatter
+    >>> formatter = PlainTextFormatter()
+    >>> shorten(formatter)
+    >>> formatter((0.1 + 0.2, {"largest": np.float64(0.1) + 0.2}, [float("inf"), 7]))
+    "(0.3, {'largest': 0.3}, [inf, 7])"
+    """
+
+    def write(value: float, printer: Any, cycle: bool) -> None:
+        printer.text(short(value))
+
+    formatter.for_type(float, write)
+    formatter.for_type(np.float64, write)
 
 
 def rounded(frame: pd.DataFrame, digits: int = 3) -> pd.DataFrame:
