@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 import urllib.request
 from collections.abc import Callable
@@ -77,7 +78,9 @@ def download(url: str, remote: RemoteFile, say: Say, stall_seconds: float) -> Pa
         except (OSError, HTTPException, ValueError) as error:
             failures = 1 if _size(part) > before else failures + 1
             code = error.code if isinstance(error, HTTPError) else 500
-            if failures >= ATTEMPTS or (code < 500 and code not in RETRYABLE):
+            # Without a network no attempt helps; in the middle of a file it may come back.
+            offline = isinstance(getattr(error, "reason", None), socket.gaierror) and not before
+            if offline or failures >= ATTEMPTS or (code < 500 and code not in RETRYABLE):
                 raise Unavailable(_short(error)) from None
             say(f"{target.name}: {_short(error)} at byte {_size(part):,}; trying again")
             time.sleep(min(failures - 1, 1) * stall_seconds / 10)
@@ -181,4 +184,6 @@ def _short(error: Exception) -> str:
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
         return "no answer for too long"
+    if isinstance(reason, socket.gaierror):
+        return "the server was not found; is there a network?"
     return str(reason) or type(reason).__name__

@@ -1,4 +1,4 @@
-"""Make the tables of `results/` that hold real results from the prepared sets: see --help.
+"""Make the tables of `results/` that hold real results from the prepared sets.
 
 They hold numbers derived from the test rows, and no feature of any row. A label is included where
 the licence of the data set allows it. `eta` writes the estimates of eta and their calibration;
@@ -217,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(prog="results", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("step", choices=list(steps), help="which tables to make")
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"data sets, of {', '.join(REAL)}; default: all"
+        "names", nargs="*", default=[], metavar="NAME", help=f"of {', '.join(REAL)} (default: all)"
     )
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the tables go")
 

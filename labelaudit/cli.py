@@ -76,7 +76,7 @@ def build_parser(command: str | None) -> argparse.ArgumentParser:
     module = COMMANDS[command][0]
     if module.startswith("book.") and not in_clone:
         raise CommandError(
-            f"`labelaudit {command}` runs the book, which is not part of the installed package:"
+            f"`labelaudit {command}` needs the book, which is not part of the installed package:"
             " clone the repository, run `pip install --editable '.[book,train]'` in it, and call"
             " the command there"
         )

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -182,13 +183,26 @@ def test_bisection_ends_where_no_parabola_fits():
 
 
 def test_what_proves_labels_says_so_and_comes_last():
-    found = {"epsilon": 1.0, "records": 10, "additive": 0.01, "label_advantage": 0.5, "worth": 0.1}
+    found = {"epsilon": 1.0, "records": 10, "additive": 0.01, "label_advantage": 0.5}
+    settings = [
+        ("LLP (bags of 8)", 0.6, 0.1, True),
+        ("RR (epsilon 2)", 0.0, 0.3, True),
+        ("RR (epsilon 1)", 0.0, 0.2, True),
+        ("X", 0.0, 0.4, False),
+    ]
     exposures = tuple(
-        stream.PriorsExposure(title, revealed=revealed, percentile=1.0, meets=meets, **found)
-        for title, revealed, meets in [("LLP", 0.6, True), ("RR", 0.0, True), ("X", 0.0, False)]
+        stream.PriorsExposure(
+            title, revealed=revealed, worth=worth, percentile=1.0, meets=meets, **found
+        )
+        for title, revealed, worth, meets in settings
     )
     report = stream.PriorsReport("a", 10**8, 0.1, stream.Target(), 0.98, exposures, 2, 60.0, 2)
-    assert report.headline.endswith("is met by: RR; LLP, but it proves 0.6 of all labels.")
+    assert "3 of 4 settings meet the target" in report.headline
+    assert report.headline.endswith(
+        "learner: RR (epsilon 2); LLP (bags of 8), but it proves 0.6 of all labels."
+    )
+    none = replace(report, exposures=exposures[3:])
+    assert none.headline.endswith(" 0 of 1 settings meet the target (" + str(report.target) + ").")
     assert "ten billion would take about 1.7 hours here" in report.larger
     assert "would need about 2 minutes" in report.larger
 

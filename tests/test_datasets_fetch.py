@@ -4,8 +4,10 @@ import contextlib
 import hashlib
 import http.server
 import importlib
+import socket
 import threading
 import time
+from urllib.error import URLError
 
 import numpy as np
 import pytest
@@ -200,6 +202,19 @@ def test_nothing_reachable_says_where_to_look(mirrored, capsys, monkeypatch):
     printed = capsys.readouterr().err
     assert "archive.ics.uci.edu/dataset/280" in printed and "make data-higgs SOURCE=FILE" in printed
     assert "Traceback" not in printed
+
+
+def test_without_a_network_each_address_is_tried_once(mirrored, monkeypatch):
+    def unknown(request, timeout):
+        tried.append(request.full_url)
+        raise URLError(socket.gaierror(-2, "Name or service not known"))
+
+    tried = []
+    monkeypatch.setattr(fetch.urllib.request, "urlopen", unknown)
+    mirrored("http://a.invalid/file", "http://b.invalid/file")
+    with pytest.raises(DataError, match="the server was not found"):
+        run()
+    assert tried == ["http://a.invalid/file", "http://b.invalid/file"]
 
 
 def test_catalogue_is_complete():

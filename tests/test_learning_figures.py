@@ -190,11 +190,12 @@ def test_an_unknown_family_is_refused():
 def test_roc_curves_have_the_colour_of_their_mechanism():
     labels = np.tile([0, 1], 50)
     scores = {"trees": labels + 0.0, "clean": labels * 0.5, "LLP": np.zeros(100)}
+    scores["line"] = scores["trees"]
     table = figures.roc_table(labels, scores)
-    areas = {"trees": 1.0, "clean": 1.0, "LLP": 0.5}
+    areas = {"trees": 1.0, "clean": 1.0, "LLP": 0.5, "line": 1.0}
     figure = figures.roc(table, areas, {"clean": None, **MECHANISMS})
-    trees, clean, proportions = figure.axes[0].get_lines()[:3]
-    assert trees.get_linestyle() == ":" and clean.get_linestyle() == "-"
+    trees, clean, proportions, line = figure.axes[0].get_lines()[:4]
+    assert [curve.get_linestyle() for curve in (trees, line, clean)] == [":", "-.", "-"]
     assert proportions.get_color() == plots.kind_of(MECHANISMS["LLP"]).colour
     assert "AUC 1.000" in clean.get_label() and "AUC 0.500" in proportions.get_label()
     np.testing.assert_allclose(table["LLP"], table.index)

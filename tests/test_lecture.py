@@ -169,7 +169,7 @@ def test_a_deck_that_is_not_there_is_noticed(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr("book.tools.runner.execute", lambda *a, **k: ran)
     monkeypatch.setattr(slides, "deck_path", lambda checkout, chapter: tmp_path / "deck.html")
     assert cli.main(["slides", "01", "--scale", "smoke", "--check"]) == 1
-    assert "is out of date" in capsys.readouterr().out
+    assert "there is no" in (said := capsys.readouterr().out) and "slides 01_setting" in said
 
 
 def test_a_handout_has_sheet_cards_and_figures(deck, tmp_path, chromium):

@@ -36,7 +36,7 @@ from labelaudit import (
     multiplicative_cdf,
     posterior,
 )
-from labelaudit.datasets import Dataset, Split
+from labelaudit.datasets import Dataset, NotPrepared, Split
 from labelaudit.datasets.dataset import Arrays
 from labelaudit.learning import sweep
 from labelaudit.learning.sweep import advantages, comparisons, runs
@@ -890,6 +890,21 @@ def test_only_the_rows_of_the_same_runs_are_taken(data, store, tmp_path):
     fresh = Store(tmp_path / "fresh")
     assert published.adopt(tmp_path / "table.csv", GRID, data, fresh) == RUNS - 5
     assert len(sweep.plan(GRID, data, fresh).to_do) == 5
+
+
+def test_an_import_leaves_out_what_is_not_prepared(data, store, tmp_path, capsys, monkeypatch):
+    sweep.run(sweep.plan(GRID, data, store), store, work=constant)
+    frame = comparisons.table(store.read(name) for name in store)
+    table, grid = tmp_path / "table.csv", tmp_path / "grid.yml"
+    pd.concat([frame.assign(dataset="diabetes"), frame]).to_csv(table, index=False)
+    grid.write_text("")
+    monkeypatch.setattr(published, "read_grid", lambda path: GRID)
+    monkeypatch.setenv("LABELAUDIT_DATA", str(tmp_path / "nothing"))
+    assert published.adopt_all(table, grid, None, Store(tmp_path / "fresh")) == 0
+    said = capsys.readouterr().out
+    assert "diabetes: left out" in said and f"{RUNS} of the table's {RUNS} trainings" in said
+    with pytest.raises(NotPrepared):
+        published.adopt_all(table, grid, "diabetes", Store(tmp_path / "fresh"))
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ They are drawn with the functions of `book.chapters.plots`, in one colour for ea
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -163,13 +164,14 @@ def roc(
     """The curves of `roc_table`, with the AUC of each in the legend.
 
     A name among the mechanisms has its mechanism's colour, or solid black where that is None:
-    clean labels. Any other name is a reference, thin and dotted.
+    clean labels. Any other name is a reference, thin: the first dotted, the second dash-dotted.
     """
     figure, axes = plots.grid(1, 1, width=5.4, height=4.6)
+    thin = cycle([":", "-."])
     for name in table:
         style: dict[str, Any] = {"color": "black", "linewidth": 2}
         if name not in mechanisms:
-            style |= {"linestyle": ":", "linewidth": 1.2}
+            style |= {"linestyle": next(thin), "linewidth": 1.2}
         elif (mechanism := mechanisms[name]) is not None:
             kind = kind_of(mechanism)
             style |= {"color": kind.colour, "linestyle": kind.dashes}

@@ -1,14 +1,54 @@
-"""Tables as pages show them: a number that is not 0 or 1 is never rounded to it."""
+"""Numbers as pages show them: one that is not 0 or 1 is never rounded to it."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 if TYPE_CHECKING:
     import pandas as pd
 
 # Differences that are errors of floating-point arithmetic, not uncertainty.
 NOISE = 1e-9
+
+
+def short(value: float) -> str:
+    """A float as the output of a cell shows it: six digits, or two where it is rounding error.
+
+    >>> short(0.22999999999999998), short(1.0), short(2.7755575615628914e-17)
+    ('0.23', '1.0', '2.8e-17')
+    >>> short(4508684.868689919), short(0.99999993), short(float("inf"))
+    ('4508684.87', '0.9999999', 'inf')
+    """
+    value = float(value)
+    if not math.isfinite(value):
+        return repr(value)
+    if abs(value) < NOISE:
+        return repr(float(f"{value:.1e}"))
+    for digits in range(max(6, len(str(int(abs(value)))) + 2), 17):
+        near = float(f"{value:.{digits}g}")
+        if near not in (1, -1) or abs(value - near) < NOISE:
+            return repr(near)
+    return repr(value)
+
+
+def shorten(formatter: Any) -> None:
+    """Let an IPython formatter write floats, plain or of numpy, as `short` does.
+
+    >>> from IPython.core.formatters import PlainTextFormatter
+    >>> formatter = PlainTextFormatter()
+    >>> shorten(formatter)
+    >>> formatter((0.1 + 0.2, {"largest": np.float64(0.1) + 0.2}, [float("inf"), 7]))
+    "(0.3, {'largest': 0.3}, [inf, 7])"
+    """
+
+    def write(value: float, printer: Any, cycle: bool) -> None:
+        printer.text(short(value))
+
+    formatter.for_type(float, write)
+    formatter.for_type(np.float64, write)
 
 
 def rounded(frame: pd.DataFrame, digits: int = 3) -> pd.DataFrame:

@@ -32,7 +32,7 @@ exit status: 0 done, 1 the chapter failed, 2 invalid input, nothing ran, 130 int
 BOOK_EXAMPLES = """\
 examples:
   labelaudit book                  the default book
-  labelaudit book --scale smoke    the same pages from tiny runs, in about a minute
+  labelaudit book --scale smoke    the same pages from tiny runs, in a few minutes
   labelaudit book --fresh          run every chapter again, out of date or not
 
 The site is in _build/html. A failing cell, or a warning of Sphinx, leaves the last good site there.
@@ -245,7 +245,9 @@ def report_execution(execution: Execution, progress: str = "") -> None:
 
 
 def _listing(chapter: Chapter) -> str:
-    costs = ", ".join(f"{scale} {chapter.seconds[scale]:g} s" for scale in SCALES)
+    from book.tools.panels import duration
+
+    costs = ", ".join(f"{scale} {duration(chapter.seconds[scale])}" for scale in SCALES)
     reads = ", ".join(chapter.data) or "none"
     lines = [f"{chapter.id}: {chapter.title}", f"  expected time: {costs}; data: {reads}"]
     for parameter in chapter.parameters.values():
@@ -257,4 +259,6 @@ def _listing(chapter: Chapter) -> str:
 
 
 def _plain(value: Any) -> str:
-    return f"[{', '.join(map(_plain, value))}]" if isinstance(value, list) else str(value)
+    return (
+        f"[{', '.join(map(_plain, value))}]" if isinstance(value, list) else str(value) or "empty"
+    )

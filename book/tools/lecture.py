@@ -71,6 +71,9 @@ def make_deck(arguments: argparse.Namespace) -> int:
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
     values = chapter.values(arguments.scale)
     deck = deck_path(checkout, chapter.id)
+    if arguments.check and not deck.exists():
+        print(f"there is no {checkout.shown(deck)}: make it with labelaudit slides {chapter.id}")
+        return 1
     if arguments.check and (reason := why_stale(checkout, chapter, values)):
         print(f"{checkout.shown(deck)} is out of date ({reason})")
         return 1

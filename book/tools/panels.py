@@ -50,7 +50,7 @@ def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
     by_command = ["labelaudit run", chapter.id, *([f"--scale {made['scale']}"] * other_scale)]
     if values:
         by_make.append(f"P={shlex.quote(pairs)}")
-    cost = _time(chapter.seconds[made["scale"]])
+    cost = duration(chapter.seconds[made["scale"]])
     yours = "Change any value and you get" if values else "You get"
     return _box(
         "Run this chapter",
@@ -218,7 +218,12 @@ def _data(entry: Mapping[str, Any]) -> str:
     return f"{entry['name']} ({kind}, fingerprint `{entry['fingerprint'][:12]}`)"
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """An expected time in words.
+
+    >>> duration(5), duration(600), duration(3.6e6)
+    ('5 seconds', '10 minutes', '1,000 hours')
+    """
     if seconds < 90:
         return f"{seconds:g} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.0f} hours"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:,.0f} hours"

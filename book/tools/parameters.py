@@ -82,7 +82,7 @@ class Parameter:
         if self.choices:
             return ", ".join(str(choice) for choice in self.choices)
         if self.kind not in ("integer", "number") or (self.low, self.high) == (-math.inf, math.inf):
-            return f"any {self.kind}"
+            return "true, false" if self.kind == "boolean" else f"any {self.kind}"
         if self.high == math.inf:
             return f"{_short(self.low)} or more"
         return f"{_short(self.low)} to {_short(self.high)}"

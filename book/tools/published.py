@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from labelaudit.command_line import CommandError
-from labelaudit.datasets import Dataset
+from labelaudit.datasets import Dataset, NotPrepared
 from labelaudit.files import file_digest
 from labelaudit.learning.sweep.comparisons import RUN, TRAINING
 from labelaudit.learning.sweep.grid import Grid, read_grid
@@ -41,11 +41,24 @@ def read_table(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def adopt_all(path: Path, grid_file: Path, dataset: str | None, store: Store) -> int:
-    """Take trainings from a table, data set by data set: `labelaudit results --import`."""
+    """Take trainings from a table, data set by data set: `labelaudit results --import`.
+
+    A set that is not prepared is left out, unless it is the one asked for or none is prepared.
+    """
     grid = read_grid(grid_file)
     rows = Counter(row["dataset"] for row in read_table(path).values())
-    for name in [dataset] if dataset else sorted(rows):
-        count = adopt(path, grid, load(name, grid), store)
+    names = [dataset] if dataset else sorted(rows)
+    missing = []
+    for name in names:
+        try:
+            data = load(name, grid)
+        except NotPrepared:
+            missing.append(name)
+            if missing == names:
+                raise
+            print(f"{name}: left out, because it is not prepared")
+            continue
+        count = adopt(path, grid, data, store)
         print(f"{name}: {count:,} of the table's {rows[name]:,} trainings are new to the store")
     return 0
 

@@ -174,5 +174,6 @@ def grade_collected(arguments: argparse.Namespace) -> int:
         for student in absent:
             print(f"{student} is not in {arguments.into}", file=sys.stderr)
         write_atomically(out / arguments.into.name, text)
+        print(f"the sheet with the points written to {out / arguments.into.name}")
     print(f"grades of {len(grades)} students written to {out / 'grades.csv'}")
     return 0

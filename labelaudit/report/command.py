@@ -164,11 +164,12 @@ def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> 
     try:
         target = Target.parse(arguments.target) if arguments.target else None
         plan = AuditPlan(**options, utility="none", target=target)
-        cluster = arguments.address
+        cluster, progress = arguments.address, _progress()
+        progress(f"reading {arguments.file}; the first use compiles the kernels")
         with dask(cluster) if cluster else local(arguments.workers or cores()) as engine:
             report = stream_priors(
                 arguments.file, arguments.prior, plan, bag=arguments.bag, engine=engine,
-                saved=page.with_suffix(".partial.npz"), progress=_progress(),
+                saved=page.with_suffix(".partial.npz"), progress=progress,
             )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error

@@ -90,8 +90,10 @@ class PriorsReport(SavedReport):
 
     @property
     def headline(self) -> str:
-        """Which settings keep the target."""
-        return sentence("of_priors", self, MOST_PROVEN)
+        """How many settings keep the target, and of each mechanism the one that is worth most."""
+        met = sorted((each for each in self.exposures if each.meets), key=lambda each: each.worth)
+        best = {each.title.partition(" (")[0]: each for each in met}
+        return sentence("of_priors", self, len(met), list(best.values()), MOST_PROVEN)
 
     @property
     def larger(self) -> str:

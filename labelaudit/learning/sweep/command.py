@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
     option("--dataset", required=True, choices=datasets.NAMES)
     option("--scale", choices=SCALES, help="a grid of the book, in a clone (default: laptop)")
     option("--grid", help="a grid of your own, as YAML", **FILE)
-    option("--store", help="where results are kept", **FOLDER)
+    option("--store", help="where results are kept (default: in the data folder)", **FOLDER)
     option("--engine", choices=["local", "dask"], default="local")
     option("--address", metavar="URL", help="of the Dask scheduler")
     option("--workers", type=int, metavar="N", help=WORKERS)
@@ -53,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
         " into the other.",
     )
     option = results.add_argument
-    option("--store", help="where results are kept", **FOLDER)
+    option("--store", help="where results are kept (default: in the data folder)", **FOLDER)
     option("--export", help="a table, .csv, .csv.gz or .parquet", **FILE)
     option("--dataset", choices=datasets.NAMES, help="only the results of one data set")
     option("--grid", help="only the runs of this grid", **FILE)
