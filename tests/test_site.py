@@ -199,6 +199,18 @@ def test_powers_of_ten_are_written_as_such(tmp_path):
     )
 
 
+def test_the_page_that_leads_to_the_book_has_its_icon(tmp_path):
+    """Without one a browser asks for favicon.ico, which does not exist."""
+    (tmp_path / "_images").mkdir()
+    page = tmp_path / "index.html"
+    page.write_text('\n<meta http-equiv="Refresh" content="0; url=book/index.html" />\n')
+    correct_pages(tmp_path)
+    root = BeautifulSoup(page.read_text(), "html.parser")
+    assert root.find("link", rel="icon")["href"] == "_static/favicon.svg"
+    assert (ROOT / "book/_static/favicon.svg").is_file()
+    assert root.meta["http-equiv"] == "Refresh"
+
+
 @pytest.mark.parametrize(
     "source", sorted((ROOT / "notebooks").glob("[01]*.md")), ids=lambda p: p.stem
 )

@@ -26,6 +26,8 @@ CORRECTIONS = {
     r'(<td>|<span class="pasted-text">)(-?[\d.]+)e\+0*(\d+)(?=<)': (
         r"\1\2&#8239;&times;&#8239;10<sup>\3</sup>"
     ),
+    # The page at the root only leads on, and a browser would ask for an icon that does not exist.
+    r'\A\s*(?=<meta http-equiv="Refresh")': '<link rel="icon" href="_static/favicon.svg">\n',
     # A figure of several panels is small on a phone; a link to it alone lets a reader enlarge it.
     r'(<figure [^>]*>\s*)(<img [^>]*src="(?!data:)([^"]+)"[^>]*>)': (
         r'\1<a class="image-reference" href="\3">\2</a>'
