@@ -57,8 +57,8 @@ from pathlib import Path
 if Path.cwd().name != {name!r}:
     Path({name!r}).mkdir(exist_ok=True)
     os.chdir({name!r})"""
-# Numbers of the exercises, drawn from their whole range to six digits: in a class of thirty two
-# students have the same one with a probability of about a thousandth.
+# Numbers of the exercises, drawn from their whole range to six digits: in a class of thirty, the
+# probability that two students have the same one is about a thousandth.
 OWN = "own_"
 FOLDERS = ("students", "key")
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
