@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 from book.tools import pdf
 from book.tools.checkout import Checkout
-from book.tools.merged import merge
+from book.tools.merged import NO_EXPLORER, STYLE, merge
 from book.tools.site import jupyter_book
 from labelaudit.command_line import CommandError
 
@@ -73,6 +73,10 @@ By {prf:ref}`large-numbers`, all is well; {download}`a file <02_sum.md>`.
 :name: fig-dot
 
 One dot, whose points are in {download}`a table <02_sum.md>`. {download}`The numbers <02_sum.md>`.
+```
+
+```{raw} html
+<div id="explorer" hidden><p>Sliders</p></div>
 ```
 """
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="9"/></svg>'
@@ -174,6 +178,12 @@ def test_solutions_stand_at_the_end_of_their_chapter(texts):
     assert "whose points are in a table" in " ".join(whole.split())
 
 
+def test_what_needs_a_browser_is_named_but_not_printed(texts):
+    whole = " ".join("\n".join(texts).split())
+    assert NO_EXPLORER in whole
+    assert "Sliders" not in whole
+
+
 def test_screen_readers_get_tags_and_a_language(printed):
     assert printed.root_object["/MarkInfo"]["/Marked"]
     assert printed.root_object["/Lang"] == "en"
@@ -195,6 +205,57 @@ def test_a_formula_that_is_not_set_stops_the_print(chromium, checkout, tmp_path)
     source.write_text('<html><body><p class="math">\\(x\\)</p></body></html>', "utf-8")
     with pytest.raises(pdf.PdfFailed, match=re.escape(r"\(x\)")):
         pdf.print_page(source, tmp_path / "page.pdf", chromium)
+
+
+def printed_texts(browser, folder, body):
+    """The texts of the pages of an article; the room for its text is 986 pixels high."""
+    source = folder / "page.html"
+    rules = "p { height: 40px; margin: 0; } .whole { break-inside: avoid; margin: 0; }"
+    source.write_text(
+        f"<html><head><style>{STYLE}{rules}</style></head><body>"
+        f'<article class="bd-article page-of-book"><section>{body}</section></article></body></html>',
+        "utf-8",
+    )
+    pdf.print_page(source, folder / "page.pdf", browser)
+    return [page.extract_text() for page in pypdf.PdfReader(folder / "page.pdf").pages]
+
+
+def lines(word, count):
+    return "".join(f"<p>{word}{number}</p>" for number in range(count))
+
+
+def figure(height):
+    image = DOT.replace("<svg", '<svg id="dot"').replace('"', "'").replace("#", "%23")
+    return (
+        f'<figure class="whole"><img style="display: block; width: 300px; height: {height}px" alt=""'
+        f' src="data:image/svg+xml,{image}"><figcaption>caption</figcaption></figure>'
+    )
+
+
+def test_prose_fills_the_page_that_a_tall_figure_leaves(chromium, tmp_path):
+    body = lines("before", 12) + figure(800) + lines("after", 12)
+    first, second = printed_texts(chromium, tmp_path, body)[:2]
+    assert "before11" in first
+    assert "after3" in first
+    assert "caption" in second
+    assert "after11" in second
+
+
+def test_a_figure_that_nearly_fits_gets_smaller(chromium, tmp_path):
+    """Below the text there are 506 pixels."""
+    (page,) = printed_texts(chromium, tmp_path, lines("before", 12) + figure(560))
+    assert "caption" in page
+
+
+def test_tall_boxes_break_where_much_would_stay_blank(chromium, tmp_path):
+    box = f'<div class="whole">{lines("inside", 15)}</div>'
+    first, second = printed_texts(chromium, tmp_path, lines("before", 12) + box)
+    assert "inside0" in first
+    assert "inside14" in second
+    low = f'<div class="whole">{lines("inside", 6)}</div>'
+    first, second = printed_texts(chromium, tmp_path, lines("before", 19) + low)
+    assert "inside" not in first
+    assert "inside0" in second
 
 
 def test_invalid_input_is_rejected_before_any_work(checkout, tmp_path, monkeypatch):

@@ -22,9 +22,11 @@ from bs4.element import NavigableString
 HEADINGS = re.compile(r"^h[1-6]$")
 # What a page needs a browser for, or repeats on every page.
 LEFT_OUT = (
-    "script, noscript, link, style, button, .headerlink, #explorer, .ledger-controls, "
-    ".toggle-button"
+    "script, noscript, link, style, button, .headerlink, .ledger-controls, .toggle-button, "
+    ".toctree-wrapper, .sd-stretched-link"
 )
+
+NO_EXPLORER = "The explorer itself works in a browser, not on paper: open this page on the site."
 
 STYLE = """
 @page { size: A4; margin: 18mm 17mm;
@@ -39,6 +41,8 @@ body { margin: 0; }
 .book-title p { margin: 0 0 1em; }
 .book-title .title { font-size: 2.6em; font-weight: 700; line-height: 1.2; }
 .page-of-book { break-before: page; }
+.paper-broken { break-inside: auto !important; }
+.bd-article figure img { object-fit: contain; }
 .book-contents { columns: 2; column-gap: 2.5em; font-size: 0.86em; }
 .book-contents p, .book-contents li { margin: 0; line-height: 1.45; }
 .book-contents ol { list-style: none; margin: 0 0 0.5em; padding: 0; break-before: avoid; }
@@ -162,6 +166,10 @@ def _article(soup: BeautifulSoup, name: str, names: Sequence[str], anchors: set[
             element.decompose()
     for proof in article.select("details.folded-proof"):
         proof["open"] = ""
+    for explorer in article.select("#explorer"):
+        explorer.clear()
+        explorer.attrs = {"class": "admonition note"}
+        explorer.string = NO_EXPLORER
     _solutions_last(soup, article)
     article["id"] = ""
     for element in article.find_all(id=True):

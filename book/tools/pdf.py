@@ -154,6 +154,8 @@ def print_page(source: Path, output: Path, browser: str) -> None:
                 page.evaluate("window.MathJax?.startup?.promise")
                 if unset := page.evaluate(UNSET):
                     raise PdfFailed(f"formulas that MathJax could not set: {'; '.join(unset)}")
+                page.emulate_media(media="print")
+                page.evaluate(FILL_PAGES, PAGE)
                 page.pdf(
                     path=output,
                     outline=True,
@@ -166,6 +168,10 @@ def print_page(source: Path, output: Path, browser: str) -> None:
     except Error as error:
         raise PdfFailed(f"Chromium could not print the book: {error.message}") from None
 
+
+FILL_PAGES = Path(__file__).with_name("paper.js").read_text(encoding="utf-8")
+# What `merged.STYLE` leaves of a sheet of A4, in pixels of 1/96 inch.
+PAGE = {"width": (210 - 2 * 17) * 96 / 25.4, "height": (297 - 2 * 18) * 96 / 25.4}
 
 # The formulas of the page that are still TeX, or an error message of MathJax.
 UNSET = """() => [...document.querySelectorAll('.math')]
