@@ -212,8 +212,8 @@ def printed_texts(browser, folder, body):
     source = folder / "page.html"
     rules = "p { height: 40px; margin: 0; } .whole { break-inside: avoid; margin: 0; }"
     source.write_text(
-        f"<html><head><style>{STYLE}{rules}</style></head><body>"
-        f'<article class="bd-article page-of-book"><section>{body}</section></article></body></html>',
+        f"<html><head><style>{STYLE}{rules}</style></head><body><article"
+        f' class="bd-article page-of-book"><section>{body}</section></article></body></html>',
         "utf-8",
     )
     pdf.print_page(source, folder / "page.pdf", browser)
@@ -225,10 +225,11 @@ def lines(word, count):
 
 
 def figure(height):
-    image = DOT.replace("<svg", '<svg id="dot"').replace('"', "'").replace("#", "%23")
+    image = DOT.replace('"', "'")
     return (
-        f'<figure class="whole"><img style="display: block; width: 300px; height: {height}px" alt=""'
-        f' src="data:image/svg+xml,{image}"><figcaption>caption</figcaption></figure>'
+        '<figure class="whole"><img alt="" style="display: block; width: 300px;'
+        f' height: {height}px" src="data:image/svg+xml,{image}">'
+        "<figcaption>caption</figcaption></figure>"
     )
 
 

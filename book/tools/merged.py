@@ -41,6 +41,7 @@ body { margin: 0; }
 .book-title p { margin: 0 0 1em; }
 .book-title .title { font-size: 2.6em; font-weight: 700; line-height: 1.2; }
 .page-of-book { break-before: page; }
+.bd-article details.ledger-proof > summary { display: block; font-style: italic; }
 .paper-broken { break-inside: auto !important; }
 .bd-article figure img { object-fit: contain; }
 .book-contents { columns: 2; column-gap: 2.5em; font-size: 0.86em; }
@@ -164,7 +165,7 @@ def _article(soup: BeautifulSoup, name: str, names: Sequence[str], anchors: set[
     for element in article.select(LEFT_OUT):
         if not element.decomposed:
             element.decompose()
-    for proof in article.select("details.folded-proof"):
+    for proof in article.select("details.folded-proof, details.ledger-proof"):
         proof["open"] = ""
     for explorer in article.select("#explorer"):
         explorer.clear()

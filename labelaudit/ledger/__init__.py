@@ -115,12 +115,16 @@ def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
 
     >>> _fill("eta in {0, 1/2}, k to {9|99}, slack {slack:.2f}", Search(quick=True), {"slack": 0.5})
     'eta in {0, 1/2}, k to 9, slack 0.50'
+    >>> _fill("bags of {sizes}", Search(quick=True), {"sizes": (1, 2)})
+    'bags of 1, 2'
     """
 
     def written(part: re.Match[str]) -> str:
         value = eval(part[1], {}, dict(numbers))
         if part[2] and isinstance(value, Fraction):  # Python 3.11 cannot format fractions
             value = float(value)
+        if isinstance(value, list | tuple):
+            return ", ".join(map(str, value))
         return f"{value:{(part[2] or ':')[1:]}}"
 
     return _NUMBER.sub(written, _RANGE.sub(lambda part: search.pick(part[1], part[2]), text))

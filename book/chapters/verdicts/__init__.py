@@ -38,7 +38,10 @@ NAMES = (
 LETTERS = dict(zip(NAMES.split(), "αβγΓδεεηθΘκλμπσΣΩ", strict=True))
 SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "-+": "∓", "O~": "Õ"}
 
-_LETTER = re.compile(rf"(?:(?<![A-Za-z])|(?<=/d))(?:{'|'.join(LETTERS)})(?![A-Za-z])")
+# A letter's name, but not in an id such as D3.6-eps.
+_LETTER = re.compile(
+    rf"(?:(?<![A-Za-z])(?<![A-Z]\d\.\d-)|(?<=/d))(?:{'|'.join(LETTERS)})(?![A-Za-z])"
+)
 _INDEX = re.compile(r"\b([cfsxIVXΣΓμ])(\di?)\b")
 _SIGN = re.compile("|".join(map(re.escape, SIGNS)))
 _SUM = re.compile(r"\b(?:sum|prod)(?=_)")
@@ -173,6 +176,8 @@ def typeset(text: str) -> str:
     '(η - π)<sup>+</sup> and q<sup>|j|</sup>'
     >>> typeset("P(y < 1) is in thm:non_asymptotic")
     'P(y &lt; 1) is in thm:non_asymptotic'
+    >>> typeset("|I| <= eps in D3.6-eps")
+    '|I| ≤ ε in D3.6-eps'
     """
     text = _SUM.sub(lambda match: "∑" if match[0] == "sum" else "∏", text)
     text = _ROOT.sub(lambda match: f"√{match[1] or ''}", text)
