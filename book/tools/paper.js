@@ -8,10 +8,12 @@
 ({ width, height }) => {
   const WASTED = 0.2 * height; // what may stay blank
   const SMALLEST = 0.72; // how much smaller a figure may get
-  const TALL = 0.3 * height, ROWS = 6; // what else may break: tall blocks, and long tables
-  const LEAVES = "h1, h2, h3, h4, p, li, dt, pre, tr, img, mjx-container, .admonition-title, summary";
+  const TALL = 0.3 * height, ROWS = 4; // what else may break: tall blocks, and long tables
+  const LEAVES =
+    "h1, h2, h3, h4, p, li, dt, pre, tr, img, mjx-container, .admonition-title, summary";
   const HEADING = "h1, h2, h3, h4, .admonition-title";
-  const PROSE = "p, ul, ol, dl, div.math, div.proof, div.admonition";
+  const PROSE = "p, ul, ol, dl, div.math, div.proof, div.admonition, div.cell";
+  const NOT_PROSE = "figure, pre, table, h2, h3"; // none of these may overtake a figure
   const GAP = 40;
   const changes = { smaller: 0, later: 0, broken: 0 };
 
@@ -58,8 +60,9 @@
     }
     const unit = block.closest("div.cell") ?? block;
     const next = unit.nextElementSibling;
-    const shown = unit.querySelector(".cell_input")?.checkVisibility();
-    if (shown || !next?.matches(PROSE) || next.querySelector("figure")) { return false; }
+    const seen = (element) => element?.checkVisibility();
+    if (seen(unit.querySelector(".cell_input")) || !next?.matches(PROSE)) { return false; }
+    if ([...next.querySelectorAll(NOT_PROSE)].some(seen)) { return false; }
     unit.before(next);
     changes.later += 1;
     return true;
