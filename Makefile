@@ -46,7 +46,7 @@ book: $(STAMP)  ## run the chapters that are out of date and build the site (SCA
 	$(BIN)/labelaudit book --scale $(SCALE)
 
 chapter: $(STAMP)  ## run one chapter: C=07_scatter_plots P="bag_sizes=[4,16] epsilons=[0.5]"
-	@if [ -z "$$C" ]; then $(BIN)/labelaudit chapters >&2; \
+	@if [ -z "$$C" ]; then $(BIN)/labelaudit chapters | grep "^[^ ]" >&2; \
 		echo 'say which chapter of these, as in: make chapter C=07_scatter_plots' >&2; exit 2; fi; \
 	set -f; set --; for pair in $$P; do case "$$pair" in \
 		[A-Za-z]*=*) set -- "$$@" -p "$${pair%%=*}" "$${pair#*=}" ;; \
