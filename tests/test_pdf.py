@@ -172,10 +172,10 @@ def test_solutions_stand_at_the_end_of_their_chapter(texts):
     whole = "\n".join(texts[2:])
     words = ["How often?", "The last words", "Half of the time", "all is well", "One dot"]
     assert sorted(words, key=whole.index) == words
-    # An offer of a file is text on paper, and left out where it is a caption's last sentence.
-    assert "a file" in whole
+    # An offer of a file names it on paper, and is left out where it is a caption's last sentence.
+    assert "all is well; a file (02_sum.md)." in " ".join(whole.split())
     assert "The numbers" not in whole
-    assert "whose points are in a table" in " ".join(whole.split())
+    assert "whose points are in a table (02_sum.md)." in " ".join(whole.split())
 
 
 def test_what_needs_a_browser_is_named_but_not_printed(texts):

@@ -42,6 +42,7 @@ body { margin: 0; }
 .book-title .title { font-size: 2.6em; font-weight: 700; line-height: 1.2; }
 .page-of-book { break-before: page; }
 .bd-article details.ledger-proof > summary { display: block; font-style: italic; }
+.run-this-chapter, .how-this-page-was-made { break-inside: avoid !important; }
 .paper-broken { break-inside: auto !important; }
 .bd-article figure img { object-fit: contain; }
 .book-contents { columns: 2; column-gap: 2.5em; font-size: 0.86em; }
@@ -228,8 +229,11 @@ def _turn_inwards(link: Tag, name: str, names: Sequence[str]) -> None:
     target = target.removesuffix(".html")
     if target in names:
         link["href"] = f"#{_inner(target, unquote(anchor))}"
-    else:
-        link.unwrap()
+        return
+    if "download" in link.get_attribute_list("class"):
+        text, file = " ".join(link.get_text().split()), posixpath.basename(target)
+        link.string = text if text == file else f"{text} ({file})"
+    link.unwrap()
 
 
 def _inner(name: str, anchor: str) -> str:
