@@ -42,7 +42,7 @@ SIGNS = {"<=": "≤", ">=": "≥", "!=": "≠", "+-": "±", "-+": "∓", "O~": "
 _LETTER = re.compile(
     rf"(?:(?<![A-Za-z])(?<![A-Z]\d\.\d-)|(?<=/d))(?:{'|'.join(LETTERS)})(?![A-Za-z])"
 )
-_INDEX = re.compile(r"\b([cfsxIVXΣΓμ])(\di?)\b")
+_INDEX = re.compile(r"(?<!\.\d-)(?<!\.\d\d-)\b([cfsxIVXΣΓμ])(\di?)\b")
 _SIGN = re.compile("|".join(map(re.escape, SIGNS)))
 _SUM = re.compile(r"\b(?:sum|prod)(?=_)")
 _ROOT = re.compile(r"\bsqrt(?:\((\d+|[A-Za-z]+)\)|(?=\())")
@@ -176,8 +176,8 @@ def typeset(text: str) -> str:
     '(η - π)<sup>+</sup> and q<sup>|j|</sup>'
     >>> typeset("P(y < 1) is in thm:non_asymptotic")
     'P(y &lt; 1) is in thm:non_asymptotic'
-    >>> typeset("|I| <= eps in D3.6-eps")
-    '|I| ≤ ε in D3.6-eps'
+    >>> typeset("|I| <= eps in D3.6-eps, V1 in LA.10-V1")
+    '|I| ≤ ε in D3.6-eps, V<sub>1</sub> in LA.10-V1'
     """
     text = _SUM.sub(lambda match: "∑" if match[0] == "sum" else "∏", text)
     text = _ROOT.sub(lambda match: f"√{match[1] or ''}", text)
