@@ -56,10 +56,10 @@ def test_the_overfitted_network_reports_far_too_little():
 def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
     rows = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
     marked = rows.index[rows["warning"] == "!"]
-    words = dict(part.split(" under ") for part in glued()["higgs-heart-verdict"].split("; "))
-    assert words.get("warns", "").split(", ") == (list(marked) or [""])
+    words = dict(part.split(" under ") for part in glued()["higgs-heart-verdict"].split(", and "))
+    assert words.get("warns", "").split(" and ") == (list(marked) or [""])
     silent = [name for name in rows.index if name not in marked]
-    assert words.get("is silent", "").split(", ") == (silent or [""])
+    assert words.get("is silent", "").split(" and ") == (silent or [""])
 
 
 def test_the_worth_of_a_noisy_label_and_of_a_member_of_a_bag():
