@@ -211,6 +211,11 @@ def test_at_an_equal_cost_a_much_weaker_guarantee_is_not_recommended():
     options = {"bag_sizes": [5], "epsilons": [1.0]}
     found, decisions = advices(["llp", "rr"], [0] * 2, [0.2, 0.17], **options)
     assert words.sentence("headline", found, decisions, False) == "Publish RR (epsilon 1)."
+    # The same where both have a guarantee: RR with epsilon 1, LLP+Geom with 3.
+    both = {"bag_sizes": [5], "epsilons": [1.0, 3.0]}
+    found, decisions = advices(["rr", "geometric"], [0] * 4, [0.17, 0.01, 0.01, 0.2], **both)
+    assert found[1].guarantee == 3
+    assert words.sentence("headline", found, decisions, False) == "Publish RR (epsilon 1)."
     # What costs more is no alternative, however strong its guarantee.
     found, decisions = advices(["llp", "rr"], [0] * 2, [0.2, 0.1], **options)
     assert words.sentence("headline", found, decisions, False) == "Publish LLP (bags of 5)."
