@@ -16,9 +16,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 TEST_STAMP := $(VENV)/installed-test
 PARTIAL := $(VENV)/incomplete
-PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --quiet \
+# pip would compile all 16,000 modules of the packages on one core, which takes longer than the rest
+# of the install. Python compiles those that are imported, when they are, and must be allowed to.
+PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile \
 	$(if $(TORCH_INDEX),--extra-index-url "$(TORCH_INDEX)")
 
+unexport PYTHONDONTWRITEBYTECODE
 # Recipes read these from the environment: YAML values and file names would not survive make's quoting.
 export C P SOURCE
 

@@ -53,6 +53,12 @@ SOURCES = (
 )
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """One worker more than cores: tests wait for browsers, kernels, timers and killed processes."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_collection_modifyitems(items):
     """Give tests of the site the time that building it takes, and begin with the longest files."""
     turns = {name: turn for turn, name in enumerate(FIRST)}

@@ -57,12 +57,13 @@ def rejected(chapter, **overrides):
     return executed_in_process(chapter, DECLARED[chapter].resolve("smoke", overrides), kept)
 
 
-def executed_in_process(chapter, values, kept=lambda cell: True):
+def executed_in_process(chapter, values, kept=lambda cell: True, *, pictures=False):
     """Run a chapter's cells, those that are `kept`, with `values` in place of its parameters.
 
-    They run in this process. The outputs are those the tests read: glued numbers, figures as SVG,
-    the text of a cell's last expression, and both streams. As under the runner, an error in a cell
-    tagged `refuses` is an error in the parameters.
+    They run in this process. The outputs are those the tests read: glued numbers, the text of a
+    cell's last expression, and both streams. Figures are laid out and drawn, but become SVG only
+    where `pictures` are asked for, which takes longer than all the rest of most chapters. As under
+    the runner, an error in a cell tagged `refuses` is an error in the parameters.
     """
     notebook = jupytext.read(CHECKOUT.source(chapter))
     folder = tempfile.TemporaryDirectory(prefix=f"{chapter}-")
@@ -77,7 +78,7 @@ def executed_in_process(chapter, values, kept=lambda cell: True):
             tags = cell.metadata.get("tags", [])
             cell.outputs = []
             try:
-                _run(cell, scope)
+                _run(cell, scope, pictures)
             except (ValueError, TypeError, CommandError) as error:
                 if "refuses" in tags:
                     raise ContractError(f"{chapter}: {error}") from error
@@ -110,7 +111,7 @@ def _isolated(folder):
         yield
 
 
-def _run(cell, scope):
+def _run(cell, scope, pictures):
     """Execute a cell and keep its outputs, in their order."""
     from IPython.core.formatters import DisplayFormatter
 
@@ -123,9 +124,12 @@ def _run(cell, scope):
     def show():
         import matplotlib.pyplot as plt
 
-        for number in plt.get_fignums():
+        for figure in map(plt.figure, plt.get_fignums()):
+            if not pictures:
+                figure.draw_without_rendering()
+                continue
             picture = io.StringIO()
-            plt.figure(number).savefig(picture, format="svg", bbox_inches="tight")
+            figure.savefig(picture, format="svg", bbox_inches="tight")
             keep({"image/svg+xml": picture.getvalue()})
         plt.close("all")
 

@@ -23,7 +23,7 @@ def own_folder(tmp_path, monkeypatch):
 def executed(**overrides):
     # The least number of rows: fast, and not the run of anybody's book.
     values = DECLARED["data"].resolve("smoke", {"rows": 500, **overrides})
-    return list(smoke.outputs(executed_in_process("data", values)))
+    return list(smoke.outputs(executed_in_process("data", values, pictures=True)))
 
 
 def glued(outputs):

@@ -176,19 +176,25 @@ def in_folder(words, folder):
     return [*moved, "--scale", "smoke"]
 
 
-@pytest.mark.parametrize("size", [2, pytest.param(12, marks=pytest.mark.slow)])
-def test_a_class_gets_notebooks_and_grades(size, tmp_path, called):
+@pytest.mark.parametrize(
+    ("size", "grading"),
+    [
+        (2, FIVE[-1:]),
+        pytest.param(2, FIVE[-2:], marks=pytest.mark.slow),
+        pytest.param(12, FIVE[-1:], marks=pytest.mark.slow),
+    ],
+)
+def test_a_class_gets_notebooks_and_grades(size, grading, tmp_path, called):
     """The last three of the five commands as printed; between them a student answers.
 
-    The last one grades too, so the larger class is graded by it alone.
+    The last one grades too, so it stands for both where time counts.
     """
     logins = {f"Student {number}": f"s{number}" for number in range(size)}
     rows = "".join(f"{name},{login}\n" for name, login in logins.items())
     (tmp_path / "students.csv").write_text(f"Name,Login\n{rows}")
     sheet = "".join(f"{login},\n" for login in logins.values())
     (tmp_path / "sheet.csv").write_text(f"Login,Homework\n{sheet}")
-    teach, grade, again = FIVE[2:]
-    called(in_folder(teach, tmp_path))
+    called(in_folder(FIVE[2], tmp_path))
     answers = pd.read_csv(tmp_path / "class" / "answers.csv", index_col="student")
     assert (
         answers.index.tolist() == list(logins)
@@ -199,7 +205,7 @@ def test_a_class_gets_notebooks_and_grades(size, tmp_path, called):
     copy = first.read_text(encoding="utf-8")
     assert copy.count(blank) == 1
     first.write_text(copy.replace(blank, right), encoding="utf-8")
-    for words in [grade, again] if size == 2 else [again]:
+    for words in grading:
         called(in_folder(words, tmp_path))
         grades = pd.read_csv(tmp_path / "grades" / "grades.csv", index_col="student")
         assert grades["total"].tolist() == [1] + [0] * (size - 1)
