@@ -114,7 +114,7 @@ def test_a_log_shows_what_has_begun_and_how_far_it_is(copied, rebuild):
     assert lines.index("02_plain: running") < len(lines) - 1
     assert any(line.startswith("02_plain: ran in ") for line in lines)
     counted = [re.search(r"\[(\d of 2), about a minute left\]", line) for line in lines]
-    assert sorted(found[1] for found in counted if found) == ["1 of 2", "2 of 2"]
+    assert sorted(match[1] for match in counted if match) == ["1 of 2", "2 of 2"]
     assert rebuild()[0] == 0
 
 

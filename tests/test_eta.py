@@ -39,7 +39,7 @@ class Memory:
     known: dict
 
     def predict(self, features):
-        return np.array([self.known.get(one, 0.5) for one in np.asarray(features)[:, 0]])
+        return np.array([self.known.get(row, 0.5) for row in np.asarray(features)[:, 0]])
 
 
 @pytest.mark.parametrize("calibrate", [True, False])
@@ -48,8 +48,8 @@ def test_no_row_is_predicted_by_a_model_that_saw_it(calibrate):
     spy = Spy()
     found = cross_fit(x, y, spy, folds=4, calibrate=calibrate, rng=np.random.default_rng(0))
     assert found.raw.tolist() == [0.5] * 101
-    for here, seen in enumerate(spy.fits):
-        away = {here, (here + 1) % 4} if calibrate else {here}
+    for fold, seen in enumerate(spy.fits):
+        away = {fold, (fold + 1) % 4} if calibrate else {fold}
         assert seen == set(x[~np.isin(found.fold, list(away)), 0])
 
 
@@ -137,9 +137,9 @@ def test_neighbours_are_those_of_a_loop():
     x[:, 1] *= 1000
     model = Neighbours(7).fit(x[:150], y[:150], np.random.default_rng(0))
     scaled = (x - x[:150].mean(axis=0)) / x[:150].std(axis=0)
-    for row, found in zip(scaled[150:], model.predict(x[150:]), strict=True):
+    for row, predicted in zip(scaled[150:], model.predict(x[150:]), strict=True):
         nearest = np.argsort(((scaled[:150] - row) ** 2).sum(axis=1))[:7]
-        assert found == pytest.approx((y[nearest].sum() + y[:150].mean()) / 8)
+        assert predicted == pytest.approx((y[nearest].sum() + y[:150].mean()) / 8)
 
 
 def test_thinned_negatives_compose():
