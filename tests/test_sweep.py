@@ -94,7 +94,7 @@ def expected(data):
 def test_the_paper_grid_is_the_papers():
     paper = scale_grid("paper")
     assert len(paper) == 17_600 + 80  # and clean labels, whose AUC the paper mentions
-    kinds = [one["kind"] for one in paper.each()]
+    kinds = [one["kind"] for one in paper.descriptions()]
     assert {kind: kinds.count(kind) for kind in kinds} == {
         **{"clean": 1, "RR": 10, "LLP": 10, "LLP+Lap": 100, "LLP+Geom": 100}
     }
@@ -104,7 +104,8 @@ def test_the_published_grid_has_two_learners_for_each_of_65_mechanisms():
     grid = read_grid(ROOT / "results" / "published.yml")
     for name in ("higgs", "kdd12", "diabetes"):
         own = grid.for_data(name)
-        assert len(list(own.each())) == 1 + 65 and own.losses == ("cross_entropy", "likelihood")
+        assert len(list(own.descriptions())) == 1 + 65
+        assert own.losses == ("cross_entropy", "likelihood")
         assert own.trials == 3 and len(own.learning_rates) == 3 and own.rate_limits
         assert len(own) == 3 * 3 * (1 + 2 * 65)
 
@@ -132,7 +133,7 @@ def test_a_description_makes_its_mechanism():
 
 def test_repeated_mechanisms_run_once():
     grid = replace(GRID, mechanisms={"RR": {"epsilon": [1, 1.0, "1e0"]}})
-    assert list(grid.each()) == [{"kind": "RR", "epsilon": 1.0}]
+    assert list(grid.descriptions()) == [{"kind": "RR", "epsilon": 1.0}]
 
 
 @pytest.mark.parametrize(

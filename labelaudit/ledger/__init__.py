@@ -191,7 +191,7 @@ def as_totals(entries: Sequence[Entry]) -> str:
         ", ".join(f"{number} {name}" for name, number in Counter(names).most_common())
         for names in ((item["verdict"] for item in entries), (item["grade"] for item in entries))
     )
-    totals = f"{len(entries)} {noun}: {verdicts}\nknown how: {grades}"
+    totals = f"{len(entries)} {noun}: {verdicts}\ngrades: {grades}"
     return totals + (f"\nfalse: {as_slips(entries)}" if "false" in verdicts else "")
 
 

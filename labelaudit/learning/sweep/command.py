@@ -19,7 +19,7 @@ FOLDER: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
 FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 WORKERS = """local processes (default: cores, or 1 where there is a GPU; for several GPUs, start a
 shard for each with its own CUDA_VISIBLE_DEVICES)"""
-CHECKPOINTS = "a folder that all workers share, from which trainings cut short continue"
+CHECKPOINTS = "a folder that all workers can read, from which interrupted trainings continue"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -107,7 +107,7 @@ def _print_plan(schedule: Any, audits: Any, workers: int | None, store: Store) -
     print(f"runs: {len(schedule.runs):,}, done: {len(schedule.done):,}, to do: {to_do:,}")
     for path in schedule.damaged + (audits.damaged if audits else ()):
         print(f"damaged, to be set aside and run again: {path}")
-    sizes = sorted({each["settings"]["batch_size"] for each in schedule.runs.values()})
+    sizes = sorted({run["settings"]["batch_size"] for run in schedule.runs.values()})
     if len(sizes) > 1:
         raised = ", ".join(map(str, sizes[1:]))
         print(f"batches of {sizes[0]}, larger where one must hold a larger bag: {raised}")
