@@ -53,8 +53,8 @@ def test_equal_scores_share_a_bin():
 def test_calibration_error_of_a_true_eta_is_its_noise():
     rng = np.random.default_rng(2)
     found = [reliability(*drawn(3000, rng)) for _ in range(60)]
-    errors = np.array([one.error for one in found])
-    noise = np.mean([one.noise for one in found])
+    errors = np.array([diagram.error for diagram in found])
+    noise = np.mean([diagram.noise for diagram in found])
     # Five standard errors of the mean: a false alarm in a million runs.
     assert abs(errors.mean() - noise) < 5 * errors.std() / math.sqrt(60)
     eta, labels = drawn(3000, rng)
@@ -132,10 +132,10 @@ def test_warnings_at_a_true_eta_are_rare(name):
     """The ratio is standard normal: of 60 its spread lies within four standard errors of 1."""
     rng = np.random.default_rng(7)
     found = [compare(*drawn(800, rng), MECHANISMS[name], partitions=5, rng=rng) for _ in range(60)]
-    ratios = np.array([one.ratio for one in found])
+    ratios = np.array([comparison.ratio for comparison in found])
     assert abs(ratios.mean()) < 4 / math.sqrt(60)
     assert abs(ratios.std() - 1) < 4 / math.sqrt(120)
-    assert sum(one.warning for one in found) == (np.abs(ratios) > 2).sum() <= 12
+    assert sum(comparison.warning for comparison in found) == (np.abs(ratios) > 2).sum() <= 12
 
 
 @pytest.mark.parametrize(("slope", "shift"), [(1, 1), (1, -1), (0.25, 0)])

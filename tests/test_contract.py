@@ -43,7 +43,7 @@ def test_the_same_name_means_the_same_thing_in_every_chapter():
     for chapter in DECLARED.values():
         for name, parameter in chapter.parameters.items():
             types.setdefault(name, set()).add(parameter.type)
-    assert all(len(found) == 1 for found in types.values()), types
+    assert all(len(kinds) == 1 for kinds in types.values()), types
 
 
 @pytest.mark.parametrize("source", sorted((ROOT / "notebooks").glob("*")))

@@ -39,7 +39,7 @@ class Memory:
     known: dict
 
     def predict(self, features):
-        return np.array([self.known.get(one, 0.5) for one in np.asarray(features)[:, 0]])
+        return np.array([self.known.get(value, 0.5) for value in np.asarray(features)[:, 0]])
 
 
 @pytest.mark.parametrize("calibrate", [True, False])

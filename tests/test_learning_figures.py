@@ -43,7 +43,7 @@ def records():
     rng = np.random.default_rng(0)
     trained = [
         Record(
-            one,
+            run,
             data.fingerprint,
             {
                 **{"auc": rng.uniform(0.5, 0.8), "validation_loss": rng.random(), "log_loss": 0.6},
@@ -51,22 +51,22 @@ def records():
                 "diverged": None,
             },
         )
-        for one in sweep.configurations(GRID, data)
+        for run in sweep.configurations(GRID, data)
     ]
     values = advantages.populations(data, data.train.eta, GRID.seed)
     audited = [
         Record(
-            one,
+            run,
             data.fingerprint,
-            advantages.advantage_once(values, one, quality={"eta_auc": 0.8}),
+            advantages.advantage_once(values, run, quality={"eta_auc": 0.8}),
         )
-        for one in advantages.configurations(GRID, data)
+        for run in advantages.configurations(GRID, data)
     ]
     return [*trained, *audited]
 
 
 def of_kinds(*kinds):
-    return [one for one in records() if one.configuration["mechanism"]["kind"] in kinds]
+    return [record for record in records() if record.configuration["mechanism"]["kind"] in kinds]
 
 
 def drawn(axes):
@@ -81,7 +81,7 @@ def test_the_whole_sweep():
     curves = ["clean labels", "RR", "LLP", "LLP+Geom, k = 2", "LLP+Geom, k = 8"]
     assert drawn(additive) == drawn(multiplicative) == curves
     arrows = {text.get_text() for text in multiplicative.texts}
-    assert "100%" in arrows and sum("%" in one for one in arrows) >= 2
+    assert "100%" in arrows and sum("%" in text for text in arrows) >= 2
     assert {text.get_text() for text in additive.texts} == {"2", "8"} <= arrows
     assert figure.get_supxlabel() == "simulated data"
 
@@ -144,13 +144,13 @@ def test_one_kind_alone_is_drawn(kind):
 
 def test_half_a_store_is_drawn():
     rng = np.random.default_rng(0)
-    some = [one for one in records() if rng.random() < 0.5]
+    some = [record for record in records() if rng.random() < 0.5]
     chosen = selection.select(comparisons.table(some))
     tradeoff.tradeoff(chosen, "LLP+Lap", "epsilon").canvas.draw()
 
 
 def test_trainings_whose_advantages_are_not_known_yet():
-    trained = [one for one in records() if one.configuration["task"] == "train"]
+    trained = [record for record in records() if record.configuration["task"] == "train"]
     chosen = selection.select(comparisons.table(trained))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
     assert drawn(figure.axes[0]) == ["clean labels"]

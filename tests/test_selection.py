@@ -232,7 +232,7 @@ def test_the_detectable_difference_is_detected_four_times_in_five():
     found = [
         differences.paired(dict(enumerate(row)), dict.fromkeys(range(trials), 0.0)) for row in draws
     ]
-    seen = [not one.low <= 0 <= one.high for one in found]
+    seen = [not interval.low <= 0 <= interval.high for interval in found]
     assert np.mean(seen) == pytest.approx(0.8, abs=0.04)
 
 

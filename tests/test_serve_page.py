@@ -507,7 +507,7 @@ def test_pages_fit_a_phone_and_pass_axe_in_both_themes(path, scheme, visit, live
         assert dark == (scheme == "dark"), ground
     own = ".live-box" if path == COIN else "body"
     found = axe.Axe().run(page, context=own).response["violations"]
-    assert [(one["id"], one["nodes"][0]["target"]) for one in found] == []
+    assert [(violation["id"], violation["nodes"][0]["target"]) for violation in found] == []
     page.set_viewport_size({"width": 390, "height": 844})
     wide = page.evaluate("document.documentElement.scrollWidth")
     assert wide <= 390

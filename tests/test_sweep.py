@@ -85,7 +85,7 @@ def results(records):
 
 def expected(data):
     runs = sweep.configurations(GRID, data)
-    return {stores.key(one, data.fingerprint): (one, constant(data, one)) for one in runs}
+    return {stores.key(run, data.fingerprint): (run, constant(data, run)) for run in runs}
 
 
 # Grids
@@ -94,7 +94,7 @@ def expected(data):
 def test_the_paper_grid_is_the_papers():
     paper = scale_grid("paper")
     assert len(paper) == 17_600 + 80  # and clean labels, whose AUC the paper mentions
-    kinds = [one["kind"] for one in paper.descriptions()]
+    kinds = [description["kind"] for description in paper.descriptions()]
     assert {kind: kinds.count(kind) for kind in kinds} == {
         **{"clean": 1, "RR": 10, "LLP": 10, "LLP+Lap": 100, "LLP+Geom": 100}
     }
@@ -252,13 +252,13 @@ def test_a_bad_network_for_eta_is_refused_even_where_none_is_needed(data, store,
 def test_trials_share_their_seed_and_rates_their_release(data):
     runs = list(sweep.configurations(GRID, data))
     assert len(runs) == len(GRID) == RUNS
-    assert {(one["trial"], one["seed"]) for one in runs} == {(t, 2023 + t) for t in range(4)}
+    assert {(run["trial"], run["seed"]) for run in runs} == {(t, 2023 + t) for t in range(4)}
 
 
 def test_a_batch_holds_a_bag(data):
     small = replace(GRID, training={"model": "linear", "batch_size": 2})
     runs = list(sweep.configurations(small, data))
-    sizes = {one["mechanism"].get("bag_size", 1): one["settings"]["batch_size"] for one in runs}
+    sizes = {run["mechanism"].get("bag_size", 1): run["settings"]["batch_size"] for run in runs}
     assert sizes == {1: 2, 2: 2, 4: 4}
 
 
@@ -349,8 +349,8 @@ def searched(records):
         run = record.configuration
         setting = run["mechanism"].get("epsilon"), run["settings"]["loss"]
         rates.setdefault(setting, []).append(run["settings"]["learning_rate"])
-    assert all(each.count(rate) == 2 for each in rates.values() for rate in each)
-    return {setting: sorted(set(each)) for setting, each in rates.items()}
+    assert all(tried.count(rate) == 2 for tried in rates.values() for rate in tried)
+    return {setting: sorted(set(tried)) for setting, tried in rates.items()}
 
 
 FOUND = {(epsilon, loss): rates for epsilon in (0.5, 1.0) for loss, rates in RATES.items()}
@@ -545,8 +545,10 @@ def test_killed_trainings_leave_the_same_table_and_no_worker(data, store):
     finished = sweep.run(sweep.plan(GRID, data, store), store)
     fresh = Store(store.folder.with_name("fresh"))
     unbroken = sweep.run(sweep.plan(GRID, data, fresh), fresh)
-    assert [one.key for one in finished] == [one.key for one in unbroken]
-    assert [one.result["curve"] for one in finished] == [one.result["curve"] for one in unbroken]
+    assert [record.key for record in finished] == [record.key for record in unbroken]
+    assert [record.result["curve"] for record in finished] == [
+        record.result["curve"] for record in unbroken
+    ]
 
 
 def _members(session):
@@ -620,7 +622,7 @@ def test_local_processes_divide_the_cores_and_read_what_they_are_sent(data, stor
     assert results(records) == expected(data)
     alone = max(1, CORES // 2)
     assert len(others) == RUNS
-    assert all(one.result == {"threads": alone, "sum": values.sum()} for one in others)
+    assert all(record.result == {"threads": alone, "sum": values.sum()} for record in others)
 
 
 def test_an_error_ends_the_local_workers_at_once(data, store, monkeypatch):
@@ -783,7 +785,7 @@ def test_the_command_prints_its_plan(swept, capsys):
 def test_a_training_is_stored_with_all_that_made_it(swept):
     store = Store(swept[0] / "store")
     records = [store.read(name) for name in store]
-    trained = [one for one in records if one.configuration["task"] == "train"]
+    trained = [record for record in records if record.configuration["task"] == "train"]
     assert len(trained) == 6
     for record in trained:
         assert 0 < record.result["auc"] < 1 and record.result["log_loss"] > 0
@@ -797,7 +799,7 @@ def test_a_training_is_stored_with_all_that_made_it(swept):
 def test_a_training_repeats_to_the_last_bit(swept):
     store = Store(swept[0] / "store")
     records = [store.read(name) for name in store]
-    record = next(one for one in records if one.configuration["task"] == "train")
+    record = next(item for item in records if item.configuration["task"] == "train")
     again = sweep.train_once(
         sweep.load("higgs-like", replace(GRID, train_rows=300)), record.configuration
     )
@@ -809,9 +811,9 @@ def test_a_training_has_known_numbers(swept):
     store = Store(swept[0] / "store")
     records = [store.read(name) for name in store]
     found = {
-        one.configuration["mechanism"]["kind"]: one.result["log_loss"]
-        for one in records
-        if one.configuration["task"] == "train" and one.configuration["seed"] == 2023
+        record.configuration["mechanism"]["kind"]: record.result["log_loss"]
+        for record in records
+        if record.configuration["task"] == "train" and record.configuration["seed"] == 2023
     }
     assert stores.SCHEMA == 1
     assert found == pytest.approx({"clean": 0.936355, "RR": 0.938370, "LLP": 0.948098}, rel=1e-4)

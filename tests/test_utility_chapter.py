@@ -60,8 +60,13 @@ def test_every_published_run_is_one_of_the_grid(name):
     """At the grid's own rates, or at rates that a search from them would try; each run once."""
     own = GRID.for_data(name)
     settings = {
-        (one["kind"], one.get("bag_size", 1), one.get("epsilon", math.inf), loss["loss"])
-        for one, loss in own.settings()
+        (
+            mechanism["kind"],
+            mechanism.get("bag_size", 1),
+            mechanism.get("epsilon", math.inf),
+            loss["loss"],
+        )
+        for mechanism, loss in own.settings()
     }
     runs = published().query("dataset == @name")
     assert set(runs[comparisons.SETTING[1:]].itertuples(index=False, name=None)) <= settings
