@@ -61,6 +61,15 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     return f"; did you mean {plain[near[0]]}?" if near else otherwise
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
 def must_be_writable(path: Path) -> None:
     """Raise an error if no file can be written there; call it before any work starts."""
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -114,7 +114,7 @@ def test_a_log_shows_what_has_begun_and_how_far_it_is(copied, rebuild):
     assert lines.index("02_plain: running") < len(lines) - 1
     assert any(line.startswith("02_plain: ran in ") for line in lines)
     counted = [re.search(r"\[(\d of 2), about a minute left\]", line) for line in lines]
-    assert sorted(found[1] for found in counted if found) == ["1 of 2", "2 of 2"]
+    assert sorted(match[1] for match in counted if match) == ["1 of 2", "2 of 2"]
     assert rebuild()[0] == 0
 
 
@@ -232,7 +232,7 @@ def test_the_comparison_shows_both_numbers_and_what_is_missing():
     text = comparison(yours, book)
     assert "| `k` | `2` | `8` |" in text
     assert "| share of heads | 0.1235 | 0.5 |" in text
-    assert "| a new number | infinite | not there |" in text
+    assert "| a new number | infinite | not computed |" in text
 
 
 @pytest.mark.parametrize("name", ["01_setting", "errata"])

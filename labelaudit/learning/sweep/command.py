@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelaudit import datasets
-from labelaudit.command_line import CommandError, book_tools
+from labelaudit.command_line import CommandError, book_tools, counted
 from labelaudit.datasets.store import data_folder
 from labelaudit.learning.sweep.grid import Grid, read_grid
 from labelaudit.learning.sweep.store import Record, Store, StoreError, verify
@@ -154,7 +154,7 @@ def run_results(arguments: argparse.Namespace) -> int:
         counts = Counter((run["dataset"], run["task"], run["mechanism"]["kind"]) for run in runs)
         for (dataset, task, kind), count in sorted(counts.items()):
             print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
-        print(f"{len(records):,} results")
+        print(counted(len(records), "result"))
         return 0
     name = arguments.export.name
     if not name.endswith((".csv", ".csv.gz", ".parquet")):
@@ -172,7 +172,7 @@ def run_results(arguments: argparse.Namespace) -> int:
     else:  # without the time in its header, a packed table has the same bytes each time
         packed = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
         frame.to_csv(arguments.export, index=False, float_format="%.7g", compression=packed)
-    print(f"{len(frame):,} rows written to {arguments.export}")
+    print(f"{counted(len(frame), 'row')} written to {arguments.export}")
     return 0
 
 
