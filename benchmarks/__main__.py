@@ -22,7 +22,8 @@ def main() -> None:
     if unknown:
         parser.error(f"unknown suite {min(unknown)!r}; there are {', '.join(SUITES)}")
     arguments.output.mkdir(parents=True, exist_ok=True)
-    print(machine(), end="\n\n")
+    print(machine())
+    print("A line ends with what is promised and whether this run, on this machine, meets it.\n")
     for suite in arguments.suites or SUITES:
         rows = importlib.import_module(f"benchmarks.{suite}").run()
         path = arguments.output / f"{suite}.json"

@@ -75,8 +75,8 @@ def _row(work: str, k: int, prior: str, peer: str, times: dict, least: int, aim:
     """A measured ratio beside the least that is promised; times are in seconds an example."""
     ratio = times[peer] / times["ours"]
     print(
-        f"{work:21} k={k:<4}{prior:11} {peer:13} {times[peer] * 1e9:11,.0f} ns "
-        f"{times['ours'] * 1e9:7.1f} ns {ratio:7,.0f}x  least {least:5,}x, aim {aim:5,}x: "
+        f"{work:21} k={k:<4}{prior:11} {peer:13} {times[peer] * 1e9:11,.0f} ns, "
+        f"ours {times['ours'] * 1e9:7.1f} ns {ratio:7,.0f}x  least {least:5,}x, aim {aim:5,}x: "
         f"{'met' if ratio >= least else 'MISSED'}"
     )
     return {

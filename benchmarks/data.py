@@ -75,7 +75,7 @@ def _row(what: str, ours: float, peer: str, theirs: float, least: float) -> dict
     met = ours >= least * theirs
     verdict = f">= {least:g} x: {'met' if met else 'MISSED'}"
     rates = f"{ours / 1e6:7.2f} M/s {peer:>22} {theirs / 1e6:6.3f} M/s"
-    print(f"{what:27} {rates} {ours / theirs:6.1f} x  {verdict}")
+    print(f"{what:27} ours {rates} {ours / theirs:6.1f} x  {verdict}")
     return {"what": what, "ours": ours, "peer": peer, "theirs": theirs, "least": least, "met": met}
 
 

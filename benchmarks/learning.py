@@ -132,7 +132,7 @@ def _row(work: str, ours: float, peer: str, theirs: float, least: float, aim: fl
     """A ratio of seconds a step beside the least that is promised."""
     ratio = theirs / ours
     print(
-        f"{work:28} {ours * 1e3:8.2f} ms  {peer:12} {theirs * 1e3:8.2f} ms {ratio:6.1f}x  "
+        f"{work:28} ours {ours * 1e3:8.2f} ms  {peer:12} {theirs * 1e3:8.2f} ms {ratio:6.1f}x  "
         f"least {least:.2g}x, aim {aim:.0f}x: {'met' if ratio >= least else 'MISSED'}"
     )
     return {

@@ -47,10 +47,10 @@ def label_advantage(eta: ArrayLike, mechanism: Mechanism) -> Floats:
 def worth(eta: ArrayLike, mechanism: Mechanism) -> Floats:
     """The fraction of each label's variance that the release explains, exact over releases.
 
-    The variance of the posterior over eta (1 - eta): 1 for the label in clear, 0 for nothing. It is
-    also the Fisher information on the logit of eta_i that the release keeps, so what an attacker
-    learns about a person is what a learner can learn from them. A label whose prior is exactly 0
-    or 1 has no variance; its worth is 0. Closed forms for Laplace noise too.
+    The variance of the posterior divided by eta (1 - eta): 1 if the label itself is released, 0 if
+    nothing is. It is also the Fisher information on the logit of eta_i that the release keeps, so
+    what an attacker learns about a person is what a learner can learn from them. A label whose
+    prior is exactly 0 or 1 has no variance; its worth is 0. Laplace noise has closed forms too.
 
     >>> from labelaudit import LabelProportions
     >>> worth([[0.5] * 4], LabelProportions(4)).round(12).tolist()
@@ -64,7 +64,7 @@ def measured(eta: ArrayLike, mechanism: Mechanism, *wanted: Measure) -> Floats:
     priors = checks.priors(eta, checks.bag_size(mechanism))
     results = np.zeros((len(wanted), *priors.shape))
     if priors.shape[1] == 1 and isinstance(mechanism, NoisyCount) and not mechanism.continuous:
-        results = np.stack([_response_gain(priors, mechanism.epsilon, each) for each in wanted])
+        results = np.stack([_response_gain(priors, mechanism.epsilon, name) for name in wanted])
     elif mechanism.epsilon > 0 and isinstance(mechanism, NoisyCount):
         from labelaudit.kernels.advantage import measures
 

@@ -76,9 +76,9 @@ def bayes_guess(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> ND
 def log_evidence(eta: ArrayLike, mechanism: Mechanism, releases: ArrayLike) -> Floats:
     """Log P(release | x) of each bag, (n_bags,); -inf where the priors rule the release out.
 
-    Of a continuous release it is the density. Of a mechanism of your own it is the sum of its
-    likelihood over counts: if that lacks a factor per bag, so does the sum. Its gradient in the
-    log-odds of eta_i is the posterior minus the prior.
+    For a continuous release it is the log density. For a mechanism of your own it is the log of the
+    sum over counts of probability times likelihood: a factor per bag that the likelihood lacks is
+    missing here too. Its gradient in the log-odds of eta_i is the posterior minus the prior.
 
     >>> from labelaudit import GeometricProportions
     >>> mechanism = GeometricProportions(2, math.log(3))
@@ -105,7 +105,7 @@ def complete_logs(mechanism: Mechanism, releases: Floats) -> Floats:
 
 
 def is_compiled(mechanism: Mechanism) -> TypeGuard[NoisyCount]:
-    """Whether the kernels attack this mechanism; others are attacked as any channel."""
+    """Whether the kernels attack this mechanism; all others go through `_any_channel`."""
     return isinstance(mechanism, NoisyCount) and not FAINT_NOISE < mechanism.epsilon < math.inf
 
 
@@ -143,7 +143,7 @@ def attack(
 def _noisy_count(
     eta: Floats, mechanism: NoisyCount, releases: Floats, forms: tuple[Form, ...]
 ) -> Floats:
-    """The compiled attack; bags with a prior too faint for it are attacked as any channel."""
+    """The compiled attack; bags with a prior too small for it go through `_any_channel`."""
     from labelaudit.kernels import attack as kernels
 
     as_ratio = forms != ("posterior",)

@@ -7,7 +7,7 @@ import numpy as np
 from labelaudit.checks import Floats
 from labelaudit.poisson_binomial import leave_one_out
 
-# The most rounds, and the people whose constraints a round adds for a release.
+# The most rounds, and the most people whose constraints a round adds for each release.
 ROUNDS = 200
 ADDED = 3
 # Below what `_cut` looks for, so that no constraint is added twice.
@@ -22,7 +22,7 @@ class ChannelProgram:
     """
 
     def __init__(self, priors: Floats, epsilon: float, advantage: float, cost: Floats) -> None:
-        """As `best_channel` says."""
+        """`cost` has a row for each count and a column for each release; see `best_channel`."""
         self.size, self.columns = cost.shape
         unknown = (priors > 0) & (priors < 1)
         others, own = leave_one_out(priors)[unknown], priors[unknown][:, None]
@@ -32,7 +32,8 @@ class ChannelProgram:
             np.pad(others, ((0, 0), (1, 0))),
             np.pad(others, ((0, 0), (0, 1))),
         )
-        self.one, self.zero = own * self.if_one, (1 - own) * self.if_zero
+        # The same for the joint probabilities P(z, y_i = b).
+        self.joint_one, self.joint_zero = own * self.if_one, (1 - own) * self.if_zero
         self.growth, self.advantage = math.exp(min(epsilon, 700.0)), advantage
         self.bounded = math.isfinite(epsilon)
         self.base = float(np.maximum(own, 1 - own).mean()) if len(own) else 1.0
@@ -68,7 +69,7 @@ class ChannelProgram:
         return self._repair(matrix), float(done.fun)
 
     def slope(self, matrix: Floats) -> Floats:
-        """The derivative of the mean worth in each entry of the matrix, but for a factor."""
+        """The derivative of the mean worth in each entry of the matrix, up to a factor."""
         one, zero = self.if_one @ matrix, self.if_zero @ matrix
         total = self.own * one + (1 - self.own) * zero
         ratio = np.divide(one - zero, total, out=np.zeros_like(total), where=total > 1e-300)
@@ -83,7 +84,7 @@ class ChannelProgram:
         return row
 
     def _cut(self, matrix: Floats, parts: Floats) -> bool:
-        """Add constraints that fail; whether there were any."""
+        """Add the constraints that fail; return whether there were any."""
         before = len(self.rows)
         one, zero = self.if_one @ matrix, self.if_zero @ matrix
         for release in range(self.columns):
@@ -99,15 +100,16 @@ class ChannelProgram:
                                 self._row(release, up[person] - self.growth * down[person])
                             )
             column = matrix[:, release]
-            larger = self.one @ column > self.zero @ column
-            slope = np.where(larger[:, None], self.one, self.zero).sum(axis=0) / max(len(larger), 1)
+            larger = self.joint_one @ column > self.joint_zero @ column
+            slope = np.where(larger[:, None], self.joint_one, self.joint_zero).sum(axis=0)
+            slope /= max(len(larger), 1)
             if slope @ column > parts[release] + 1e-7:
                 self.rows.append(self._row(release, slope, -1.0))
         return len(self.rows) > before
 
     def _repair(self, matrix: Floats) -> Floats:
         """Mix with a constant release until both budgets hold exactly."""
-        if self.bounded and len(self.one):
+        if self.bounded and len(self.own):
             one, zero = self.if_one @ matrix, self.if_zero @ matrix
             excess = np.maximum(one - self.growth * zero, zero - self.growth * one).max(axis=0)
             excess = np.maximum(excess, 0)
@@ -116,8 +118,9 @@ class ChannelProgram:
                     return np.tile(matrix.mean(axis=0), (self.size, 1))
                 matrix = matrix + 1.0000001 * excess / (self.growth - 1)
                 matrix /= matrix.sum(axis=1, keepdims=True)
-        if len(self.one):
-            best = np.maximum(self.one @ matrix, self.zero @ matrix).sum(axis=1).mean()
+        if len(self.own):
+            right = np.maximum(self.joint_one @ matrix, self.joint_zero @ matrix)
+            best = right.sum(axis=1).mean()
             gain = (best - self.base) * self.scale
             if gain > self.advantage:
                 keep = self.advantage / gain * (1 - 1e-12)

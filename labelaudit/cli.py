@@ -31,7 +31,7 @@ COMMANDS = {
     "sweep": ("labelaudit.learning.sweep.command", "train every mechanism of a grid"),
     "results": (
         "labelaudit.learning.sweep.command",
-        "list, export or verify the results of sweeps",
+        "list, export, import or verify the results of sweeps",
     ),
 }
 

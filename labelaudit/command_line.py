@@ -1,4 +1,4 @@
-"""What every command of the project shares: its parser, its errors, its exit status.
+"""What all commands of the project have in common: parser, errors, exit status.
 
 Exit status: 0 done, 1 failed, 2 invalid input (nothing was run), 130 interrupted.
 """
@@ -61,8 +61,17 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str = "") -> str:
     return f"; did you mean {plain[near[0]]}?" if near else otherwise
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "row"), counted(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{number:,} {noun}" + "s" * (number != 1)
+
+
 def must_be_writable(path: Path) -> None:
-    """Asked before any work starts, so that a wrong name does not waste it."""
+    """Raise an error if no file can be written there; call it before any work starts."""
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
         raise CommandError(f"cannot write {path}: name a file in a folder that exists")
 

@@ -1,4 +1,4 @@
-"""Mechanisms made for known priors: the best answer of one person, the best channel of a bag.
+"""Mechanisms made for known priors: the best release of one label, the best channel of a bag.
 
 All are finite channels, so whatever takes a `CountChannel` takes them. Their guarantees hold
 against the attacker of the paper, who knows the priors and nothing else. `epsilon` is the label-DP
@@ -29,7 +29,7 @@ def three_values(
     """The best posteriors of one person, and their probabilities: two arrays of shape (..., 3).
 
     Under |I| <= epsilon and an additive advantage of at most `advantage` no release has a larger
-    E phi(posterior), whatever the convex phi is (chapter 16). The posterior takes at most three
+    E phi(posterior), for any convex phi (chapter 16). The posterior takes at most three
     values: the two ends that epsilon allows, and 1/2 between them, at which the attacker gains
     nothing by a guess.
 
@@ -164,7 +164,7 @@ def best_channel(
     advantage: float | None = None,
     objective: Literal["error", "exact", "worth"] = "error",
 ) -> DesignedChannel:
-    """The best channel for the given bags: from counts 0..k to 0..k, for the worth to 0..k+2.
+    """The best channel for the given bags, from counts 0..k to 0..k; for "worth" to 0..k+2.
 
     `epsilon` limits every |I|, `advantage` the mean additive advantage, each against an attacker
     who knows these priors and nothing else. "error" minimises the mean of |reported - true|;
@@ -209,7 +209,11 @@ def best_channel(
 def _most_worth(
     program: ChannelProgram, priors: Floats, matrix: Floats, epsilon: float
 ) -> DesignedChannel:
-    """Raise the mean worth by its tangents, which lie below it, from three channels on."""
+    """Raise the mean worth step by step, from three channels to start with.
+
+    The worth is convex, so it lies above its tangents: a channel that is better on a tangent is at
+    least as much better in worth.
+    """
 
     def tangent(matrix: Floats) -> Floats:
         program.cost[: matrix.size] = -program.slope(matrix).ravel()
@@ -217,8 +221,8 @@ def _most_worth(
 
     best, value = matrix, -1.0
     noisy = GeometricProportions(program.size - 1, epsilon).channel().matrix
-    for known in (None, np.eye(program.size), noisy):
-        start = matrix if known is None else tangent(np.pad(known, ((0, 0), (0, 2))))
+    for channel in (None, np.eye(program.size), noisy):
+        start = matrix if channel is None else tangent(np.pad(channel, ((0, 0), (0, 2))))
         reached = float(worth(priors, CountChannel(start)).mean())
         for _ in range(TANGENTS):
             moved = tangent(start)
@@ -235,8 +239,8 @@ def _most_worth(
 def _worth_bound(priors: Floats, epsilon: float, advantage: float) -> float:
     """A bound on the mean worth of every channel of the count under both budgets (chapter 16).
 
-    Each person has a frontier of additive advantage and worth, which is concave; the additive
-    budget goes where it is worth most. Equal priors attain the bound.
+    For each person the largest worth is a concave function of the additive advantage. The additive
+    budget goes to the people for whom it buys the most worth. Equal priors attain the bound.
     """
     frontiers = [
         _frontier(float(prior), others, epsilon, advantage < 0.5)
@@ -255,8 +259,8 @@ def _frontier(prior: float, others: Floats, epsilon: float, limited: bool) -> Fl
 
     c(t) = E(t - posterior)^+ is convex, and at most what label proportions and randomized response
     have: so at most the convex envelope of the smaller, whose corners are corners of the two. The
-    additive advantage is 2 c(1/2), less what it is without a release. Without `limited` only the
-    largest.
+    additive advantage is 2 c(1/2), minus the same without a release. If not `limited`, only the
+    largest additive advantage is returned.
     """
     positive, negative = np.append(0, prior * others), np.append((1 - prior) * others, 0)
     mass = positive + negative

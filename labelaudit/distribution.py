@@ -19,8 +19,8 @@ ROUNDING = 1e-12
 def multiplicative_cdf(eta: ArrayLike, mechanism: Mechanism, points: ArrayLike) -> Floats:
     """P(|I| <= t) for each t in `points`: examples weighted equally, releases by probability.
 
-    Exact, up to |I| = 575 where there is a prior between 0 and 1e-250. At a huge t it is 1 less the
-    fraction of labels that are revealed for certain.
+    Exact, up to |I| = 575 where there is a prior between 0 and 1e-250. At a huge t it is 1 minus
+    the fraction of labels that are revealed for certain.
 
     >>> from labelaudit import LabelProportions
     >>> multiplicative_cdf([[0.5, 0.5]], LabelProportions(2), [0.0, 100.0]).tolist()
@@ -123,7 +123,7 @@ def _laplace_quantile(eta: Floats, mechanism: NoisyCount, level: float) -> float
 
 
 def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
-    """The smallest ratio size max(r, 1/r) below or at which there is mass of at least `level`."""
+    """The smallest ratio size max(r, 1/r) that is not exceeded with probability `level` or more."""
     from labelaudit.kernels.distribution import RADIX
 
     base = int(np.float64(1.0).view(np.int64))

@@ -4,9 +4,10 @@ Priors have one more axis than with binary labels: `eta` is (n_bags, bag_size, c
 axis a distribution. Labels are class numbers 0..classes - 1, of shape (n_bags, bag_size). In bags
 of one the axis of members may be left out.
 
-The counts of a bag's classes follow a Poisson multinomial. The attacker needs about a member only
-the distribution of the *others'* counts: a table with an entry for each way to split them into
-classes. With many people and many classes the table is too large, and the call raises an error.
+The counts of a bag's classes have a Poisson multinomial distribution. To attack one member it is
+enough to know the distribution of the *other* members' counts: a table with an entry for each way
+to split them into classes. With many people and many classes the table is too large, and the call
+raises an error.
 """
 
 import math
@@ -24,7 +25,7 @@ from labelaudit.poisson_multinomial import Splits
 class ClassRandomizedResponse:
     """Keep a label with probability e^epsilon / (classes - 1 + e^epsilon), else draw another.
 
-    Every other class is equally likely: epsilon-label-DP. Two classes are `RandomizedResponse`.
+    Every other class is equally likely: epsilon-label-DP. With two classes: `RandomizedResponse`.
 
     >>> ClassRandomizedResponse(3, math.log(2)).channel().tolist()
     [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
@@ -114,8 +115,8 @@ class ClassResponseWithPrior(ClassRandomizedResponse):
 class ClassProportions:
     """Release each bag's proportion of every class: no noise, no label-DP.
 
-    Releases are (n_bags, classes), rows of whole numbers over the bag size that sum to 1. Two
-    classes are `LabelProportions`.
+    Releases are (n_bags, classes): rows of multiples of 1 / bag_size that sum to 1. With two
+    classes this is `LabelProportions`.
 
     >>> ClassProportions(3, 2).release([[0, 2]], np.random.default_rng(0)).tolist()
     [[0.5, 0.0, 0.5]]
@@ -146,7 +147,7 @@ ClassMechanism = ClassRandomizedResponse | ClassProportions
 def posterior(eta: ArrayLike, mechanism: ClassMechanism, releases: ArrayLike) -> Floats:
     """P(y_i = a | x, release) for each member and class, in the shape of `eta`.
 
-    In proportion to eta_i(a) P(the others' counts = release less one a).
+    Proportional to eta_i(a) P(counts of the others = released counts minus one of class a).
 
     >>> eta = [[[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]]
     >>> posterior(eta, ClassProportions(3, 2), [[0.0, 0.5, 0.5]]).tolist()

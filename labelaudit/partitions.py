@@ -45,10 +45,11 @@ def partition(size: int, bag_size: int, rng: np.random.Generator) -> NDArray[np.
 class Average:
     """The mean of a bag's value over random partitions of one sample, with its standard error.
 
-    One partition has the variance of its bags over their number. Over many partitions of the same
-    sample it falls only to k^2 sum_i w_i^2 zeta_i, where zeta_i is the squared distance from the
-    mean of the average value of the bags that hold example i (the first Hoeffding projection). The
-    products of an example's bags in different partitions estimate zeta_i without bias.
+    The mean over one partition has the variance of a bag's value divided by the number of bags. The
+    mean over many partitions of the same sample still has the variance k^2 sum_i w_i^2 zeta_i. Here
+    zeta_i is the square of a difference: the average value of the bags with example i, minus the
+    mean (the first Hoeffding projection). Take two bags of an example from different partitions:
+    the product of their deviations estimates zeta_i without bias.
     """
 
     def __init__(self, bag_size: int, size: int, probabilities: Floats | None = None) -> None:
@@ -99,7 +100,7 @@ class Average:
         return Estimate(self.mean, error, self.bags, f"{rounds} random partitions into bags")
 
     def estimate_with_sampling_error(self) -> Estimate:
-        """The mean, with the errors of the partitions and of the sample apart.
+        """The mean, with separate errors for the partitions and for the sample.
 
         The error of having a sample of m examples is the jackknife's, k sqrt((m - 1) zeta) /
         (m - k), where zeta is the variance over examples of the mean value of the bags that hold

@@ -1,4 +1,4 @@
-"""What every figure has in common: panels on white, one legend above them, a word on simulation.
+"""What all figures have in common: white panels, one legend above them, the word "simulated".
 
 It needs matplotlib, so `import labelaudit` does not import it. Backgrounds are white and opaque, so
 that figures can be read on a dark page.

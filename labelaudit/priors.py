@@ -86,7 +86,7 @@ def Uniform() -> Beta:
 
 @dataclass(frozen=True)
 class TwoPoint:
-    """`high` with probability `weight`, else `low`; equal points give labels free of features.
+    """`high` with probability `weight`, else `low`; if equal, labels do not depend on features.
 
     >>> TwoPoint(0.1, 0.9, weight=1).sample(2, np.random.default_rng(0)).tolist()
     [0.9, 0.9]

@@ -1,7 +1,7 @@
 """The same labels released several times, each time in bags that are drawn again.
 
 `Repeated` is the case of bags that stay the same, where a second release without noise says nothing
-new. With new bags it does: a label that one bag leaves open is limited by every bag that holds it.
+new. In new bags it does: several bags together can determine a label that no single one determines.
 """
 
 import math
@@ -17,8 +17,8 @@ from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.repeated import Repeated
 
-# A belief of exactly 0 or 1 would claim a proof, and exp(-36.7) is the least distance of a float
-# from 1: the log odds of a belief stay within this, unless the prior is below it.
+# The largest log odds of a belief. Beyond 36.7 a float would round to exactly 1, which would claim
+# a proof. Negative log odds may be as low as those of the prior.
 MOST_LOG_ODDS = 36.0
 # Beyond this a number leaves the range of a float when it is no longer a logarithm.
 LARGEST_LOG = 700.0
@@ -72,8 +72,8 @@ def redrawn_attack(
     odds in a bag are those of `eta` plus the shifts from the person's other bags, and the exact
     attack on the bag gives its new shift. Partitions take turns. This is exact where the bags form
     no cycle, as in a single partition, and a heuristic otherwise. It has converged when no bag's
-    prior moves by more than `tolerance`; after 30 iterations priors move by the fraction
-    1 - `damping` of the way only.
+    prior moves by more than `tolerance`. After 30 iterations a prior moves only by the fraction
+    1 - `damping` of the way to its new value.
 
     >>> from labelaudit import LabelProportions
     >>> partitions = [[[0, 1], [2, 3]], [[0, 2], [1, 3]]]
@@ -119,7 +119,7 @@ def _indices(partitions: ArrayLike, bag_size: int, people: int) -> Ints:
 
 
 def _distinct_bags(mechanism: Mechanism, members: Ints, releases: ArrayLike) -> Iterator[_Bags]:
-    """The bags of each partition; equal bags become one of the first, released repeatedly.
+    """The bags of each partition; bags with the same members become one, released repeatedly.
 
     The releases of equal bags depend on the same count. Taken as different bags they would form a
     cycle, and what they have in common would count twice.
@@ -138,17 +138,17 @@ def _distinct_bags(mechanism: Mechanism, members: Ints, releases: ArrayLike) -> 
         np.sort(bags, axis=1), axis=0, return_inverse=True, return_counts=True
     )
     order = np.argsort(which, kind="stable")
-    for copy in np.unique(copies).tolist():
-        rows = order[copies[which[order]] == copy].reshape(-1, copy)
+    for n_copies in np.unique(copies).tolist():
+        rows = order[copies[which[order]] == n_copies].reshape(-1, n_copies)
         for number in np.unique(rows[:, 0] // n_bags).tolist():
-            drawn = rows[rows[:, 0] // n_bags == number]
-            index = np.column_stack(np.divmod(drawn[:, 0], n_bags))
-            people = bags[drawn[:, 0]]
-            if copy == 1:
-                yield _Bags(mechanism, people, values[drawn[:, 0]], index)
+            chosen = rows[rows[:, 0] // n_bags == number]
+            index = np.column_stack(np.divmod(chosen[:, 0], n_bags))
+            people = bags[chosen[:, 0]]
+            if n_copies == 1:
+                yield _Bags(mechanism, people, values[chosen[:, 0]], index)
             else:
-                again = _repeat(mechanism, copy)
-                yield _Bags(again, people, values[drawn].reshape(len(drawn), again.times), index)
+                again = _repeat(mechanism, n_copies)
+                yield _Bags(again, people, values[chosen].reshape(len(chosen), again.times), index)
 
 
 def _repeat(mechanism: Mechanism, times: int) -> Repeated:

@@ -21,8 +21,8 @@ class Repeated(Mechanism):
     """`times` independent releases of the same bags by one mechanism: (n_bags, times) numbers.
 
     Given the count the releases are independent, so their likelihoods multiply and the posterior
-    stays exact. By composition epsilon is `times` as large. Label proportions without noise are
-    the same in every release, so the attacker learns nothing more from a second one.
+    stays exact. By composition epsilon is multiplied by `times`. Label proportions without noise
+    are the same in every release, so the attacker learns nothing more from a second one.
 
     >>> from labelaudit import RandomizedResponse, multiplicative_advantage
     >>> twice = Repeated(RandomizedResponse(1.0), 2)

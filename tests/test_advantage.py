@@ -46,7 +46,7 @@ def test_additive_and_label_advantage_by_enumeration(eta, mechanism):
 @pytest.mark.parametrize("eta, mechanism", finite_cases() + laplace_cases(), ids=str)
 def test_measures_of_one_computation_are_those_of_several(eta, mechanism):
     together = measured([eta], mechanism, "worth", "additive", "conditional")
-    alone = [each([eta], mechanism) for each in (worth, additive_advantage, label_advantage)]
+    alone = [measure([eta], mechanism) for measure in (worth, additive_advantage, label_advantage)]
     assert np.abs(together - alone).max() <= 1e-15
 
 

@@ -232,7 +232,7 @@ def test_the_comparison_shows_both_numbers_and_what_is_missing():
     text = comparison(yours, book)
     assert "| `k` | `2` | `8` |" in text
     assert "| share of heads | 0.1235 | 0.5 |" in text
-    assert "| a new number | infinite | not there |" in text
+    assert "| a new number | infinite | not computed |" in text
 
 
 @pytest.mark.parametrize("name", ["01_setting", "errata"])

@@ -94,7 +94,7 @@ def test_command_writes_the_ledger_as_json(tmp_path, capsys):
     assert (entry["id"], entry["line"], entry["verdict"]) == ("N-0.46", 388, "misprint")
     shown = capsys.readouterr().out
     assert "N-0.46" in shown
-    assert shown.rstrip().endswith("1 statement: 1 misprint\nknown how: 1 exact")
+    assert shown.rstrip().endswith("1 statement: 1 misprint\ngrades: 1 exact")
 
 
 @pytest.mark.parametrize(

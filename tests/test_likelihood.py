@@ -242,7 +242,7 @@ def test_invalid_input_is_named():
             loss(logits, targets)
     with pytest.raises(ValueError, match="not"):
         loss(torch.zeros(0), targets[:0])
-    with pytest.raises(ValueError, match=r"cannot release 1\.0, as of bag 1"):
+    with pytest.raises(ValueError, match=r"cannot release 1\.0, the release of bag 1"):
         Likelihood(CountChannel([[1, 0, 0], [0, 0, 1]])).targets(np.array([0.0, 1.0]))
     with pytest.raises(ValueError, match=r"cannot release 0\.5"):
         Likelihood(GeometricProportions(2, 0.0)).targets(np.array([0.5]))

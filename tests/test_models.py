@@ -46,8 +46,8 @@ def test_weights_come_from_the_seed_and_nothing_else(name):
     before = torch.random.get_rng_state()
     first, again, other = build(name, shape, 3), build(name, shape, 3), build(name, shape, 4)
     assert torch.equal(torch.random.get_rng_state(), before)
-    for one, two in zip(first.parameters(), again.parameters(), strict=True):
-        assert torch.equal(one, two)
+    for weights, same_weights in zip(first.parameters(), again.parameters(), strict=True):
+        assert torch.equal(weights, same_weights)
     assert not torch.equal(next(first.parameters()), next(other.parameters()))
 
 

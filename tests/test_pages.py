@@ -133,8 +133,8 @@ PRINTED = """(width) => {
 
 @pytest.fixture
 def open_page(browser, site):
-    """Open a page of the site offline; afterwards, nothing may have asked for the network."""
-    contexts, asked = [], []
+    """Open a page of the site offline; it may ask for no network and raise no error."""
+    contexts, asked, errors = [], [], []
 
     def visit(name, query="", scheme="light", formulas=True):
         context = browser.new_context(viewport=DESKTOP, color_scheme=scheme, offline=True)
@@ -143,6 +143,7 @@ def open_page(browser, site):
             without_formulas(context)
         page = context.new_page()
         page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda error: errors.append(str(error)))
         page.goto((site / name).as_uri() + query, wait_until="load")
         return page
 
@@ -150,6 +151,7 @@ def open_page(browser, site):
     for context in contexts:
         context.close()
     assert not [url for url in asked if not re.match(r"(?:file|data|blob):", url)]
+    assert not errors
 
 
 def settled(page):
@@ -162,7 +164,7 @@ def settled(page):
 
 
 def not_shown(page):
-    """Formulas that are not set or set with an error, and pictures without pixels."""
+    """Formulas not set or set with an error, pictures without pixels, solutions in plain sight."""
     formulas = settled(page)
     pictures = """() => [...document.querySelectorAll('article img')]
       .filter(image => !(image.complete && image.naturalWidth > 0)).map(image => image.src)"""
@@ -170,6 +172,7 @@ def not_shown(page):
         "formulas not set": max(0, formulas - page.locator("mjx-container svg").count()),
         "formulas with an error": page.locator("mjx-merror, [data-mjx-error]").count(),
         "pictures without pixels": page.evaluate(pictures),
+        "solutions in plain sight": page.locator("article .solution:not(.toggle-hidden)").count(),
     }
 
 
@@ -291,6 +294,7 @@ def test_a_page_with_faults_is_seen_through(browser, tmp_path):
     assert seen["formulas not set"] == seen["formulas with an error"] == 1
     assert set(seen) == {
         *("formulas not set", "formulas with an error", "pictures without pixels"),
+        "solutions in plain sight",
         *(
             "violations, light",
             "violations, dark",

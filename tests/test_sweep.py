@@ -104,7 +104,8 @@ def test_the_published_grid_has_two_learners_for_each_of_65_mechanisms():
     grid = read_grid(ROOT / "results" / "published.yml")
     for name in ("higgs", "kdd12", "diabetes"):
         own = grid.for_data(name)
-        assert len(list(own.each())) == 1 + 65 and own.losses == ("cross_entropy", "likelihood")
+        assert len(list(own.descriptions())) == 1 + 65
+        assert own.losses == ("cross_entropy", "likelihood")
         assert own.trials == 3 and len(own.learning_rates) == 3 and own.rate_limits
         assert len(own) == 3 * 3 * (1 + 2 * 65)
 
@@ -132,7 +133,7 @@ def test_a_description_makes_its_mechanism():
 
 def test_repeated_mechanisms_run_once():
     grid = replace(GRID, mechanisms={"RR": {"epsilon": [1, 1.0, "1e0"]}})
-    assert list(grid.each()) == [{"kind": "RR", "epsilon": 1.0}]
+    assert list(grid.descriptions()) == [{"kind": "RR", "epsilon": 1.0}]
 
 
 @pytest.mark.parametrize(
@@ -348,8 +349,8 @@ def searched(records):
         run = record.configuration
         setting = run["mechanism"].get("epsilon"), run["settings"]["loss"]
         rates.setdefault(setting, []).append(run["settings"]["learning_rate"])
-    assert all(each.count(rate) == 2 for each in rates.values() for rate in each)
-    return {setting: sorted(set(each)) for setting, each in rates.items()}
+    assert all(tried.count(rate) == 2 for tried in rates.values() for rate in tried)
+    return {setting: sorted(set(tried)) for setting, tried in rates.items()}
 
 
 FOUND = {(epsilon, loss): rates for epsilon in (0.5, 1.0) for loss, rates in RATES.items()}

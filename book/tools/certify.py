@@ -27,7 +27,7 @@ DEEPEST = 26
 def certify(path: Path) -> int:
     """Make each certificate, verify it with code that shares nothing with its making, keep all."""
     if find_spec("flint") is None:
-        raise CommandError("certificates need python-flint: pip install 'labelaudit[certify]'")
+        raise CommandError("certificates need python-flint: pip install '.[certify]' in the clone")
     must_be_writable(path)
     certificates, complete = [], True
     for claim in claims():

@@ -10,6 +10,7 @@ from typing import Any
 from book.tools.chapters import find_chapter, load_chapters
 from book.tools.checkout import find_checkout
 from book.tools.commands import add_scale, report_execution
+from labelaudit.command_line import counted
 
 SLIDES_EXAMPLES = """\
 examples:
@@ -84,7 +85,7 @@ def make_deck(arguments: argparse.Namespace) -> int:
         return 0 if current else 1
     report_execution(execution)
     if not current:
-        print(f"{len(write_deck(checkout, execution))} slides", flush=True)
+        print(counted(len(write_deck(checkout, execution)), "slide"), flush=True)
     print(checkout.shown(deck))
     if arguments.open:
         webbrowser.open(deck.resolve().as_uri())
@@ -110,5 +111,5 @@ def make_handout(arguments: argparse.Namespace) -> int:
     names = write_handout(checkout, executions, arguments.out)
     for name in names:
         write_png(arguments.out / "figures" / f"{name}.svg", browser)
-    print(f"sheet, cards and {len(names)} figures written to {arguments.out}")
+    print(f"sheet, cards and {counted(len(names), 'figure')} written to {arguments.out}")
     return 0

@@ -129,7 +129,7 @@ def beside(made: Mapping[str, Any], book: Mapping[str, Any]) -> list[dict[str, s
             {
                 "meaning": number["meaning"],
                 "yours": _number(number, named=differ),
-                "book": _number(other, named=differ) if other else "not there",
+                "book": _number(other, named=differ) if other else "not computed",
             }
         )
     return rows

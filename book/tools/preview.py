@@ -72,8 +72,11 @@ class Previews:
             build_preview(self.checkout, finished, waiting, self.scale)
             if not cancelled.is_set():
                 entry = self.checkout.shown(self.checkout.site / "index.html")
-                count = f"{len(finished)} of {len(finished) + len(waiting)} chapters"
-                say(f"a first version with {count} is ready to read: {entry}")
+                part = "the pages without computations are"
+                if finished:
+                    count = f"{len(finished)} of {len(finished) + len(waiting)} chapters"
+                    part = f"a first version with {count} is"
+                say(f"{part} ready to read: {entry}")
 
 
 def build_preview(

@@ -10,7 +10,7 @@ from typing import Any
 from book.tools.chapters import find_chapter, load_chapters
 from book.tools.checkout import find_checkout
 from book.tools.commands import add_scale, report_execution
-from labelaudit.command_line import CommandError
+from labelaudit.command_line import CommandError, counted
 from labelaudit.files import write_atomically
 
 TEACH_EXAMPLES = """\
@@ -117,7 +117,7 @@ def make_copies(arguments: argparse.Namespace) -> int:
         read_list(arguments.list, arguments.column) if arguments.list else seats(arguments.seats)
     )
     first_to_last = f"{students[0]} to {students[-1]}" if len(students) > 1 else students[0]
-    print(f"{len(students)} students: {first_to_last}", flush=True)
+    print(f"{counted(len(students), 'student')}: {first_to_last}", flush=True)
     written = write_copies(
         checkout,
         chapter,
@@ -175,5 +175,5 @@ def grade_collected(arguments: argparse.Namespace) -> int:
             print(f"{student} is not in {arguments.into}", file=sys.stderr)
         write_atomically(out / arguments.into.name, text)
         print(f"the sheet with the points written to {out / arguments.into.name}")
-    print(f"grades of {len(grades)} students written to {out / 'grades.csv'}")
+    print(f"grades of {counted(len(grades), 'student')} written to {out / 'grades.csv'}")
     return 0

@@ -147,7 +147,7 @@ def density_limit(density: ArrayLike, mu: ArrayLike) -> Floats:
 
 
 def bag_gap_bounds(eta: ArrayLike) -> Floats:
-    """A bound for each member that falls exponentially when the others are biased as it is.
+    """A bound per member; it falls exponentially if the others are on the same side of 1/2.
 
     max(eta_i, 1 - eta_i) exp(-D_i) max_s Q_i(s): every other prior is tilted by the odds of
     eta_i, D_i is the divergence this costs, Q_i the tilted distribution of the others' count.
@@ -259,7 +259,7 @@ def label_dp_half_bound(epsilon: ArrayLike) -> Floats:
 
 
 def label_dp_classes_bound(epsilon: ArrayLike, classes: ArrayLike = math.inf) -> Floats:
-    """For any number of classes EAdv <= tanh(epsilon / 4), the most that a maximum can change.
+    """For any number of classes EAdv <= tanh(epsilon / 4).
 
     With few classes, 2 <= c < 1 + e^(epsilon / 2), it is the advantage of c-ary randomized
     response on the uniform prior, which attains it; two classes give `label_dp_half_bound`.

@@ -109,7 +109,7 @@ def _masses(low: dict[str, list[Floats]]) -> list[Floats]:
     return [_narrowed(squared, *shape) for squared, shape in zip(groups, _MASS_SHAPE, strict=True)]
 
 
-# for each group: the mass at the centre, the squared mass there, the slope and curl of its log
+# for each group: the mass at the centre, the squared mass there, slope and curvature of its log
 _MASS_SHAPE = (
     (0.896, 2.84, 0.15, 0.12),
     (0.951, 10.8, 0.13, 0.11),
@@ -121,10 +121,12 @@ _MASS_SHAPE = (
 )
 
 
-def _narrowed(squared: Floats, mass: float, centre: float, slope: float, curl: float) -> Floats:
+def _narrowed(
+    squared: Floats, mass: float, centre: float, slope: float, curvature: float
+) -> Floats:
     """A mass that rises with its square more slowly near the centre than far above it."""
     distance = np.log(squared / centre)
-    return mass * np.exp(slope * distance + curl * np.maximum(distance, 0) ** 2)
+    return mass * np.exp(slope * distance + curvature * np.maximum(distance, 0) ** 2)
 
 
 def _bump(values: Floats, centre: float, width: float) -> Floats:

@@ -71,7 +71,7 @@ class Table:
 
     @property
     def rows_of_a_person(self) -> int:
-        """The most rows of a person; 1 where nobody says whose rows they are."""
+        """The largest number of rows of one person; 1 if no column names the persons."""
         return 1 if self.persons is None else int(np.bincount(self.persons).max())
 
     @property
@@ -117,16 +117,16 @@ def read_table(
         raise ValueError("a prior and a model are two ways to say the same: give one of them")
     frame, name, fingerprint = _frame_of(source)
     special = {"label": label, "prior": prior, "bag": bag, "person": person, "id": identifier}
-    asked = [each for each in (*special.values(), by, *(features or ())) if each is not None]
-    for each in asked:
-        if each not in frame.columns:
-            raise ValueError(f"{name} has no column {each!r}; it has {listed(frame.columns)}")
+    asked = [column for column in (*special.values(), by, *(features or ())) if column is not None]
+    for column in asked:
+        if column not in frame.columns:
+            raise ValueError(f"{name} has no column {column!r}; it has {listed(frame.columns)}")
     if asked.count(label) > 1:
         raise ValueError(f"the label {label!r} cannot be a feature, a prior or a bag as well")
     if bag is not None and bag == prior:
         raise ValueError(f"the bag {bag!r} cannot be the prior as well")
     notes: list[str] = []
-    needed = [each for each in dict.fromkeys((label, bag, person, by)) if each is not None]
+    needed = [column for column in dict.fromkeys((label, bag, person, by)) if column is not None]
     incomplete = frame[needed].isna().any(axis=1)
     if incomplete.any():
         notes.append(f"{int(incomplete.sum()):,} rows without {' or '.join(needed)} were left out")
@@ -135,7 +135,7 @@ def read_table(
         raise ValueError(f"{name} has no row with a label")
     labels, positive_label = _labels(frame[label], positive)
     kept_out = {*special.values()} - (set() if hide_bag or bag in (person, identifier) else {bag})
-    others = [each for each in frame.columns if each not in kept_out]
+    others = [column for column in frame.columns if column not in kept_out]
     values: NDArray[np.float32] = np.empty((len(frame), 0), np.float32)
     columns: list[Column] = []
     priors = None if prior is None else _prior(frame[prior])

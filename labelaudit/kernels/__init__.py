@@ -46,7 +46,7 @@ def compiled(
 
     def make(kernel: Callable[..., Any], parallel: bool) -> Any:
         before = config.CACHE_DIR
-        # numba does not tell the two apart on disk.
+        # On disk numba does not distinguish the version with threads from the other.
         config.CACHE_DIR = _FOLDER + "-threads" * parallel
         try:
             jit = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)

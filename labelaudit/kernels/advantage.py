@@ -142,7 +142,7 @@ def _half_bag(eta, pmf, lo, hi, q, epsilon, laplace, wanted, flipped, work, wher
 
 @compiled()
 def _floor(eta, wanted):
-    """Counts less likely than this are left out: the worth divides by the label's variance."""
+    """Counts less likely than this are left out; it is lower for the worth, which divides."""
     least = 1.0
     if (wanted == WORTH).any():
         for j in range(eta.size):
@@ -153,7 +153,7 @@ def _floor(eta, wanted):
 
 @compiled(parallel=True)
 def measures(eta, epsilon, laplace, wanted):
-    """The `wanted` ones of both advantages and the worth of every example: (wanted, *eta.shape)."""
+    """The measures in `wanted`, for every example: (wanted, *eta.shape)."""
     n_bags, k = eta.shape
     q = math.exp(-epsilon)
     out = np.empty((wanted.size, n_bags, k))

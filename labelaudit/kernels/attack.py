@@ -48,7 +48,7 @@ def _sweep(odds, n, steps, n_steps, start, state):
 def bag_posteriors(x, epsilon, q, n, mean, variance, work, where):
     """P(y_i = 0 | x) and P(y_i = 1 | x) of the n members that are not known, in rows 9 and 10.
 
-    Returns the logarithm of the probability of x, noise without its scale.
+    Returns the logarithm of the probability of x, with noise that is not normalised.
     """
     p_zero, p_one = work[9], work[10]
     p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
@@ -194,7 +194,8 @@ def _noisy_steps(p, c, x, t, q, steps, noisy):
 def attack_small_bag(p, c, x, q, as_ratio, steps, noisy, out):
     """The recursion of `bag` member by member, for priors p and c = 1 - p.
 
-    Returns the probability of x, noise without its scale, or 0 if the bag needs the general way.
+    Returns the probability of x, with noise that is not normalised, or 0 where only `_attack_bag`
+    can tell.
     """
     k = p.size
     if not 0.0 < x < k:

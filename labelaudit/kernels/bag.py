@@ -1,4 +1,4 @@
-"""What the kernels share: reading a bag's priors, and the recursion over its count.
+"""What the kernels have in common: reading a bag's priors, and the recursion over its count.
 
 One fact carries it. Write P for the distribution of a bag's label count, P_i for the distribution
 without example i, and eta_i for its prior. For any noise that is added to the count, with R and R_i
@@ -21,14 +21,14 @@ the ratio of neighbouring terms; q = 0 is no noise at all.
 from labelaudit.kernels import compiled
 from labelaudit.kernels.count import NEGLIGIBLE, TINY, count_pmf, noisy_pmf
 
-# With a prior below this, a count without mass can set the shift of its neighbour, which has some.
-# No count is then left out.
+# With a prior below this, a count of negligible probability can determine the shift at the next
+# count, whose probability is not negligible. Then no count is left out.
 FAINT = 1e-18
 
 
 @compiled(any_order=True)
 def _moments(eta, p, c, odds, member):
-    """Copy a bag as if no label were known; count those that are, and give the count's moments.
+    """Copy a bag as if no label were known. Returns the number of known labels and the moments.
 
     The moments only decide whether to tilt, so their sums may be taken in any order.
     """
@@ -51,7 +51,8 @@ def _moments(eta, p, c, odds, member):
 def read_bag(eta, p, c, odds, member):
     """List the members whose label is unknown.
 
-    Returns their number, the number of known ones, and the mean and variance of their count.
+    Returns their number, the number of labels known to be 1, and the mean and variance of the count
+    of the unknown labels.
     """
     known, mean, variance = _moments(eta, p, c, odds, member)
     if known == 0:

@@ -3,10 +3,10 @@
 from labelaudit.kernels import compiled
 
 N_CHUNKS = 64
-# Priors that are worth a chunk, which has to find memory to work in.
+# The least number of priors in a chunk: every chunk allocates memory to work in.
 CHUNK_PRIORS = 256
 # Counts less likely than this are left out: sixteen orders of magnitude for the digits of the
-# result, and as many for the start of the recursions, which they must forget.
+# result, and as many so that a recursion forgets the value it started with.
 NEGLIGIBLE = 1e-36
 # The floor where nothing may be left out: above 1e-300 every number keeps its full precision.
 TINY = 1e-306

@@ -7,8 +7,8 @@ from labelaudit.kernels import compiled
 from labelaudit.kernels.bag import member_ratios, read_bag
 from labelaudit.kernels.count import TINY, count_pmf, n_chunks_of
 
-# Probabilities are computed times this power of two. One of 1e-300 may come from far smaller ones
-# half-way, so nothing above 1e-570 is left out, and nothing loses digits to underflow.
+# Probabilities are computed times this power of two. On the way to a result of 1e-300 they may be
+# far smaller, so nothing above 1e-570 is left out, and nothing loses digits to underflow.
 SCALE = 2.0**900
 
 

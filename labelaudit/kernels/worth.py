@@ -1,4 +1,4 @@
-"""The worth of a release: the variance of the posterior over eta (1 - eta), exact over releases.
+"""The worth of a release: the posterior's variance divided by eta (1 - eta), exact over releases.
 
 The posterior b obeys the recursion of `bag`, run upwards for an example with eta <= 1/2. An error
 in b(z) grows by at most R(z - 1) / R(z) a step, and b(z) has the weight R(z): the error of the sum
@@ -54,8 +54,8 @@ def laplace_worths(pmf, lo, hi, q, eta, n, work, worth):
 
     Between j and j + 1 the density is C w + D q / w, where w = q^t, C = below[j] and D =
     above[j + 1] of `run_sums`. Both parts obey the recursion, with posteriors b and d, and the
-    posterior is their mixture. The integral of the density times (posterior - eta)^2 is, over
-    epsilon, (1 - q) (C (b - eta)^2 + D (d - eta)^2) - M (b - d)^2. M is an arctangent that does
+    posterior is their mixture. The integral of the density times (posterior - eta)^2 is 1 / epsilon
+    times (1 - q) (C (b - eta)^2 + D (d - eta)^2) - M (b - d)^2. M contains an arctangent and does
     not depend on the example.
     """
     below, above, mixed, under, over = work[0], work[1], work[2], work[3], work[4]

@@ -19,7 +19,7 @@ from labelaudit.checks import Floats
 Rows = NDArray[Any]
 Labels = NDArray[np.int64]
 
-# A hashed category's fraction of ones is shrunk as by this many examples with the mean label.
+# A hashed category's fraction of ones is shrunk as if it had this many more rows with the mean.
 SHRINKAGE = 20.0
 
 
@@ -56,8 +56,8 @@ class Boosting:
 
     Features of an integer type are hashed categories with more values than a tree can tell apart:
     `HashedCategories` turns each into two numbers. `categorical` are the indices of the float
-    columns that hold codes of categories, below 255. More than one of `threads` wait for each other
-    on a machine that has other work.
+    columns that hold codes of categories, below 255. `threads` is 1 by default, because several
+    threads wait for each other on a machine that has other work.
     """
 
     iterations: int = 200
@@ -112,8 +112,9 @@ class _Model:
 class HashedCategories:
     """Each hashed category as two numbers: a shrunken fraction of ones, the log of its frequency.
 
-    A row's own label has no part in its fraction, which would show it to the trees: the rows of
-    the fit (`seen`) are encoded fold by fold from the others. An unknown category has the mean.
+    A row's own label has no part in its fraction; otherwise the trees would see the label. So the
+    rows of the fit (`seen`) are encoded fold by fold from the other folds. An unknown category
+    gets the mean.
 
     >>> categories, labels = np.repeat([[3], [7]], 50, axis=0), np.repeat([0, 1], 50)
     >>> encoded = HashedCategories(categories, labels, np.random.default_rng(0))

@@ -58,7 +58,9 @@ class Likelihood:
             impossible = np.isneginf(rows.max(axis=1))
         if impossible.any():
             bag = int(impossible.argmax())
-            raise ValueError(f"{self.mechanism} cannot release {releases[bag]}, as of bag {bag}")
+            raise ValueError(
+                f"{self.mechanism} cannot release {releases[bag]}, the release of bag {bag}"
+            )
         # Apple's devices have no float64.
         kind = torch.float32 if self.device.type == "mps" else torch.float64
         return torch.from_numpy(rows).to(self.device, kind)

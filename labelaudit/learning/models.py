@@ -50,7 +50,7 @@ class Shape(NamedTuple):
 
 
 class Standardise(nn.Module):
-    """Features less their mean, over their standard deviation; unchanged before `fit`.
+    """Features minus their mean, divided by their standard deviation; unchanged before `fit`.
 
     >>> layer = Standardise(fields=1)
     >>> layer.fit([[1.0], [3.0]])

@@ -19,7 +19,7 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any, Literal, TypedDict
 
-from labelaudit.command_line import did_you_mean
+from labelaudit.command_line import counted, did_you_mean
 from labelaudit.ledger.check import CHECKS, Smallest, certified, identity
 from labelaudit.ledger.check import Refuted as Refuted
 from labelaudit.ledger.check import Search as Search
@@ -186,12 +186,11 @@ def as_block(item: Entry, width: int = 100) -> str:
 
 def as_totals(entries: Sequence[Entry]) -> str:
     """How many statements have each verdict and each grade, and what the false ones are."""
-    noun = "statement" if len(entries) == 1 else "statements"
     verdicts, grades = (
         ", ".join(f"{number} {name}" for name, number in Counter(names).most_common())
         for names in ((item["verdict"] for item in entries), (item["grade"] for item in entries))
     )
-    totals = f"{len(entries)} {noun}: {verdicts}\nknown how: {grades}"
+    totals = f"{counted(len(entries), 'statement')}: {verdicts}\ngrades: {grades}"
     return totals + (f"\nfalse: {as_slips(entries)}" if "false" in verdicts else "")
 
 
@@ -212,7 +211,8 @@ def as_slips(entries: Sequence[Entry]) -> str:
     """
     counts, false = slips(entries), sum(item["verdict"] == "false" for item in entries)
     parts = [f"{counts[rank]} in {name}" for rank, name in RANKS.items() if counts[rank]]
-    return f"{counts.total()} distinct slips in {false} rows: {', '.join(parts)}"
+    distinct = counted(counts.total(), "distinct slip")
+    return f"{distinct} in {counted(false, 'row')}: {', '.join(parts)}"
 
 
 def as_table(entries: Sequence[Entry]) -> str:

@@ -473,10 +473,10 @@ def bernstein(search: Search, variance: float = 1.0) -> Cases:
 def conditional_bound(search: Search, constant: float = BESSEL_CONSTANT) -> Cases:
     ratios = []
     for eta in random_bags(search):
-        each = eta * (1 - eta)
-        rest = each.sum() - each
-        if (each > 0).any() and np.all(rest[each > 0] > 1e-9):
-            right = (each[each > 0] / np.sqrt(rest[each > 0])).sum() / len(eta)
+        variances = eta * (1 - eta)
+        own, rest = (values[variances > 0] for values in (variances, variances.sum() - variances))
+        if own.size and np.all(rest > 1e-9):
+            right = (own / np.sqrt(rest)).sum() / len(eta)
             ratios.append(bag_gap(eta) / right)
     yield max(ratios) <= constant
 
@@ -487,8 +487,8 @@ def further_assumption(search: Search, near: float = 1e-6) -> Cases:
     confirm(worst <= BAG_CONSTANT / 2, "f1-f2 <= 0.5628/sqrt(k) for every bag")
 
     def displayed_sum(eta: NDArray) -> float:
-        each = eta * (1 - eta)
-        return float((each / np.sqrt(each.sum() - each)).sum() / len(eta))
+        variances = eta * (1 - eta)
+        return float((variances / np.sqrt(variances.sum() - variances)).sum() / len(eta))
 
     for eta in random_bags(search):
         if total_variance(eta) >= 0.5:

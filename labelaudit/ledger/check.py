@@ -109,8 +109,8 @@ def in_every_case(cases: Callable[..., Cases]) -> Function:
                 case float() | Fraction():
                     worst = max(worst, case)
                     defined &= not isnan(case)
-            found = {"tried": tried, "worst": worst, "slack": slack}
-            numbers = {**found, **getgeneratorlocals(running)}
+            so_far = {"tried": tried, "worst": worst, "slack": slack}
+            numbers = {**so_far, **getgeneratorlocals(running)}
             if not isinstance(case, tuple | float | Fraction) and not case:
                 return False, numbers
         confirm(numbers, "the check has a case")

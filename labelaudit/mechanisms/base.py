@@ -58,7 +58,7 @@ class Mechanism:
             return np.log(self.likelihood(releases))
 
     def log_scale(self, releases: ArrayLike) -> Floats:
-        """What `log_likelihood` lacks, for each bag: 0 where it is complete or nobody knows."""
+        """The term per bag that `log_likelihood` leaves out; 0 where none is known."""
         return np.zeros(len(np.asarray(releases)))
 
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:

@@ -92,7 +92,7 @@ class NoisyCount(Mechanism):
         return CountChannel(np.exp(-self.epsilon * distance) * inside / (1 + q))
 
     def debias(self, releases: ArrayLike) -> Floats:
-        """E[noisy proportion | clipped]: off by 1 / (k (e^epsilon - 1)) at the two ends.
+        """E[noisy proportion | clipped]: 1 / (k (e^epsilon - 1)) beyond an end for a release there.
 
         Geometric noise has no memory, so beyond an end its mean does not depend on the count. The
         formula of the paper (appendix C) lacks the 1/k.
@@ -169,7 +169,7 @@ class LaplaceProportions(NoisyCount):
             return checks.releases(releases) * self.bag_size
 
     def log_scale(self, releases: ArrayLike) -> Floats:
-        """Log (k epsilon / 2), of a density; beyond an end less epsilon for each count beyond."""
+        """Log (k epsilon / 2), for a density, minus epsilon times the distance outside 0..k."""
         positions = self.positions(releases)
         if not self.continuous:
             return np.zeros(len(positions))

@@ -1,6 +1,7 @@
 """Counts and labels as they are published in practice, each as a `CountChannel`.
 
-But for `response_with_prior` none is label-DP: epsilon is infinite, unless nothing is told apart.
+Only `response_with_prior` is label-DP. The others have an infinite epsilon, unless the release is
+the same for every count.
 """
 
 import math
@@ -17,7 +18,7 @@ REACH = 18
 
 
 def suppressed(bag_size: int, threshold: int) -> CountChannel:
-    """The count if it is at least `threshold`, else one symbol for all smaller counts, 0 too.
+    """The count if it is at least `threshold`, else one symbol for all smaller counts with 0.
 
     >>> suppressed(4, 2).matrix.argmax(axis=1).tolist()
     [0, 0, 2, 3, 4]
@@ -42,7 +43,7 @@ def rounded(bag_size: int, multiple: int) -> CountChannel:
 def discrete_gaussian(bag_size: int, sigma: float) -> CountChannel:
     """The count plus noise x with probability proportional to exp(-x^2 / (2 sigma^2)).
 
-    Column z is the release z - r, where r is the farthest that noise reaches here.
+    Column z is the release z - r, where r is the largest noise that is kept.
 
     >>> matrix = discrete_gaussian(1, 1.0).matrix
     >>> float(matrix[0].max()).__round__(4)  # 1 / (1 + 2 (e^-0.5 + e^-2 + e^-4.5 + ...))
@@ -59,7 +60,7 @@ def discrete_gaussian(bag_size: int, sigma: float) -> CountChannel:
 
 
 def random_subset(fraction: float) -> CountChannel:
-    """A label in clear with probability `fraction`, else nothing; a bag of one.
+    """The label itself with probability `fraction`, else nothing; a bag of one.
 
     >>> random_subset(0.25).matrix.tolist()
     [[0.25, 0.0, 0.75], [0.0, 0.25, 0.75]]

@@ -92,7 +92,8 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
     while line := await process.stderr.readline():
         last = line.decode(errors="replace").strip() or last
         step = re.sub(r"^\[.*?\] *", "", last).replace(table, Path(table).name)
-        queue.update(job, {"state": "running", "heading": step})
+        if not step.startswith("labelaudit: "):  # an error, which is shown when the command ends
+            queue.update(job, {"state": "running", "heading": step})
     status = await process.wait()
     if status == 0:
         record = {key: job.order[key] for key in ("audit", "table", "name", "chosen")}

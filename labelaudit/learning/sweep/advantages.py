@@ -2,7 +2,8 @@
 
 On simulated data eta is the true one. Elsewhere it is a network's, trained on clean labels and
 cross-fitted. Given eta, both measures are exact over the mechanism's releases. Where negatives were
-thinned a record holds two advantages: in the sample as it is, and before thinning, to be shown.
+thinned a record holds two advantages: in the sample as it is, and before thinning. The book shows
+the second.
 """
 
 import math
@@ -34,7 +35,7 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
     # Checked for simulated data too, which need no network: a misspelt setting is never ignored.
     settings = runs.settings_of(grid, data, "eta", **{**ETA, **grid.eta})
     network = {"source": "network", "folds": 5, "settings": settings}
-    for description in grid.each():
+    for description in grid.descriptions():
         yield {
             "task": "advantage",
             "dataset": data.name,

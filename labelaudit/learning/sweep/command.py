@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labelaudit import datasets
-from labelaudit.command_line import CommandError, book_tools
+from labelaudit.command_line import CommandError, book_tools, counted
 from labelaudit.datasets.store import data_folder
 from labelaudit.learning.sweep.grid import Grid, read_grid
 from labelaudit.learning.sweep.store import Record, Store, StoreError, verify
@@ -19,7 +19,7 @@ FOLDER: dict[str, Any] = {"type": Path, "metavar": "FOLDER"}
 FILE: dict[str, Any] = {"type": Path, "metavar": "FILE"}
 WORKERS = """local processes (default: cores, or 1 where there is a GPU; for several GPUs, start a
 shard for each with its own CUDA_VISIBLE_DEVICES)"""
-CHECKPOINTS = "a folder that all workers share, from which trainings cut short continue"
+CHECKPOINTS = "a folder that all workers can read, from which interrupted trainings continue"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -107,7 +107,7 @@ def _print_plan(schedule: Any, audits: Any, workers: int | None, store: Store) -
     print(f"runs: {len(schedule.runs):,}, done: {len(schedule.done):,}, to do: {to_do:,}")
     for path in schedule.damaged + (audits.damaged if audits else ()):
         print(f"damaged, to be set aside and run again: {path}")
-    sizes = sorted({each["settings"]["batch_size"] for each in schedule.runs.values()})
+    sizes = sorted({run["settings"]["batch_size"] for run in schedule.runs.values()})
     if len(sizes) > 1:
         raised = ", ".join(map(str, sizes[1:]))
         print(f"batches of {sizes[0]}, larger where one must hold a larger bag: {raised}")
@@ -154,7 +154,7 @@ def run_results(arguments: argparse.Namespace) -> int:
         counts = Counter((run["dataset"], run["task"], run["mechanism"]["kind"]) for run in runs)
         for (dataset, task, kind), count in sorted(counts.items()):
             print(f"{dataset:12} {task:10} {kind:9} {count:7,}")
-        print(f"{len(records):,} results")
+        print(counted(len(records), "result"))
         return 0
     name = arguments.export.name
     if not name.endswith((".csv", ".csv.gz", ".parquet")):
@@ -172,7 +172,7 @@ def run_results(arguments: argparse.Namespace) -> int:
     else:  # without the time in its header, a packed table has the same bytes each time
         packed = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
         frame.to_csv(arguments.export, index=False, float_format="%.7g", compression=packed)
-    print(f"{len(frame):,} rows written to {arguments.export}")
+    print(f"{counted(len(frame), 'row')} written to {arguments.export}")
     return 0
 
 

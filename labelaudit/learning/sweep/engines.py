@@ -68,7 +68,7 @@ def default_workers() -> int:
 
 @contextlib.contextmanager
 def local(workers: int | None = None) -> Iterator[Engine]:
-    """Processes on this machine, `default_workers` of them by default; one runs in this process.
+    """Processes on this machine, by default `default_workers` of them; a single one is this one.
 
     They end at once when this block is left by an error, or when this process dies. A script that
     uses them needs the usual `if __name__ == "__main__":`, for every process imports it.
@@ -133,7 +133,7 @@ def dask(address: str, timeout: float = 10) -> Iterator[Engine]:
         ) from None
     with client:
         count = max(1, sum(client.nthreads().values()))
-        # A run is not a pure function to Dask: a result of an earlier sweep is not taken.
+        # `pure=False`, so that Dask does not reuse a result of an earlier sweep.
         executor = client.get_executor(pure=False)
         yield Engine(executor, count, lambda values: client.scatter(values, broadcast=True))
 

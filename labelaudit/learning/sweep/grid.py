@@ -63,7 +63,7 @@ class Grid:
     further learning rates while the best so far is at an end: see `next_rate`.
 
     >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3, 5e-3), trials=2)
-    >>> len(grid), next(grid.each())
+    >>> len(grid), next(grid.descriptions())
     (8, {'kind': 'RR', 'epsilon': 1.0})
     """
 
@@ -105,7 +105,7 @@ class Grid:
             check_names(self.datasets, NAMES, "datasets")
             for name in self.datasets:
                 self.for_data(name)
-            if not list(self.each()):
+            if not list(self.descriptions()):
                 raise ValueError("mechanisms names none, and there is no default")
         except (ValueError, TypeError) as error:
             raise GridError(f"the grid cannot be run: {error}") from None
@@ -114,16 +114,16 @@ class Grid:
         """How many runs, those that a search may add left out."""
         return len(list(self.settings())) * len(self.learning_rates) * self.trials
 
-    def each(self) -> Iterator[dict[str, Any]]:
-        """Every mechanism as its plain description, once."""
-        every = itertools.starmap(_descriptions, self.mechanisms.items())
-        once = {tuple(each.items()): each for each in itertools.chain.from_iterable(every)}
-        yield from once.values()
+    def descriptions(self) -> Iterator[dict[str, Any]]:
+        """The kind and the parameters of every mechanism, each mechanism once."""
+        kinds = itertools.starmap(_descriptions, self.mechanisms.items())
+        every = itertools.chain.from_iterable(kinds)
+        yield from {tuple(description.items()): description for description in every}.values()
 
     def settings(self) -> Iterator[tuple[dict[str, Any], dict[str, str]]]:
         """Every mechanism with every loss: without noise or bags all losses are the same."""
         named = [{"loss": loss} for loss in self.losses] or [{}]
-        for description in self.each():
+        for description in self.descriptions():
             for loss in named[:1] if description["kind"] == CLEAN else named:
                 yield description, loss
 
@@ -232,7 +232,7 @@ def next_rate(losses: Mapping[float, float], limits: tuple[float, float]) -> flo
 
 
 def _check_search(rates: list[float], limits: tuple[float, ...]) -> None:
-    """Raise an error where `rates` are no grid to search on from, within `limits`."""
+    """Raise an error where a search within `limits` cannot begin with `rates`."""
     if len(limits) != 2 or not limits[0] <= rates[0] <= rates[-1] <= limits[1]:
         raise ValueError(
             "rate_limits must be the least and the largest rate of the search, with all"

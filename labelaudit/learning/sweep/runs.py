@@ -149,7 +149,7 @@ def compare(runs: Iterable[Configuration], grid: Grid, data: Dataset, store: Sto
 
 
 def _setting(run: Configuration) -> str:
-    """What a search looks at as one: all runs of a mechanism with a loss."""
+    """The name of a setting, a mechanism with a loss: a search looks at all its runs together."""
     return canonical([run["mechanism"], run["settings"]["loss"]])
 
 
@@ -261,9 +261,9 @@ def run(
 
     `work` takes the data set, which each worker loads, or in its place the array `values`, which is
     sent to the workers; and a configuration. The first trial comes first, and in it the learning
-    rates in the middle: a part of a grid already shows all settings. Beside that the order is
+    rates in the middle: a part of a grid already shows all settings. Apart from that the order is
     random, so that two sweeps on one store seldom do the same run at once. With a folder of
-    `checkpoints`, which all workers see, a training cut short continues where it was.
+    `checkpoints`, which all workers see, an interrupted training continues where it was.
 
     >>> import tempfile
     >>> small = {"train_rows": 200, "training": {"epochs": 1}}

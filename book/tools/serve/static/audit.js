@@ -3,7 +3,7 @@
 import { call, element, Progress, watch } from "./tools.js";
 
 const part = (id) => document.getElementById(id);
-const progress = new Progress();
+const progress = new Progress("Starting: reading the table.");
 part("progress").append(progress.box);
 const asked = call("/api/audits");
 let about, table;

@@ -12,7 +12,7 @@ export class ChapterForm {
     this.touched = new Set();
     this.fields = new Map();
     this.scale = description.scale;
-    this.progress = new Progress();
+    this.progress = new Progress("Starting: loading what the chapter imports.");
     this.command = element("code");
     this.general = element("p", { className: "live-error", role: "alert" });
     this.runs = element("div", { className: "live-runs" });
@@ -21,7 +21,7 @@ export class ChapterForm {
       this.scales(),
       ...description.fields.map((field) => this.field(field)),
       element("div", { className: "live-command" },
-        element("span", {}, "The same in a terminal:"), element("pre", {}, this.command)),
+        element("span", {}, "The same in a terminal (make has put the command into .venv/bin):"), element("pre", {}, this.command)),
       element("div", { className: "live-actions" }, this.button,
         element("button", { type: "button", onclick: () => this.reset() }, "The book's values")),
       this.general, this.progress.box);

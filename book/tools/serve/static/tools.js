@@ -51,7 +51,8 @@ export function seconds(value) {
 
 /** The line, the bar and the button that show how far a job is. */
 export class Progress {
-  constructor() {
+  constructor(starting) {
+    this.starting = starting;
     this.line = element("p", { className: "live-line", role: "status" });
     this.bar = element("progress", { max: 1, hidden: true, ariaLabel: "progress of the run" });
     this.cancel = element("button", { type: "button", hidden: true, onclick: () => this.stop() },
@@ -71,7 +72,7 @@ export class Progress {
     this.bar.removeAttribute("value");
     if (job.state === "waiting") {
       this.say(job.ahead > 1 ? `Waiting; ${job.ahead - 1} before this one.` : "Waiting.");
-    } else if (job.state === "starting") this.say("Starting: loading what the chapter imports.");
+    } else if (job.state === "starting") this.say(this.starting);
     else if (job.state === "running" && job.cells) {
       this.bar.value = (job.cell - 1) / job.cells;
       this.say(`Cell ${job.cell} of ${job.cells}: ${job.heading}. `
