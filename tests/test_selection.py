@@ -171,6 +171,20 @@ def test_the_honest_choice_looks_at_released_labels_alone():
     assert chosen == {0: lookup[0, 1e-3], 1: lookup[1, 1e-2], 2: lookup[2, 1e-3]}
 
 
+def test_the_searchs_choice_takes_the_least_mean_loss():
+    """The first rate is better in one trial by a little, the second in the other by much."""
+    losses = {1e-3: (0.5, 0.9), 1e-2: (0.6, 0.6)}
+    records = [
+        trained("RR", rate, trial, 0.7 + rate, loss, epsilon=1.0)
+        for rate, trials in losses.items()
+        for trial, loss in enumerate(trials)
+    ]
+    row = selection.select(comparisons.table(records), by="mean").iloc[0]
+    assert row["learning_rate"] == 1e-2 and row["aucs"] == {0: 0.71, 1: 0.71}
+    honest = selection.select(comparisons.table(records), by="released").iloc[0]
+    assert honest["aucs"] == {0: 0.701, 1: 0.71}
+
+
 def test_a_run_without_a_loss_is_not_chosen():
     records = [
         trained("RR", 1e-3, 0, 0.9, math.nan, epsilon=1.0),
@@ -189,7 +203,7 @@ def test_a_training_without_a_model_counts_as_a_guess():
     assert row["learning_rate"] == 1e-3 and row["auc"] == 0.7 and row["no_model"] == 0
 
 
-@pytest.mark.parametrize("by", ["test", "released"])
+@pytest.mark.parametrize("by", ["test", "released", "mean"])
 def test_a_setting_of_which_nothing_is_left(by):
     lost = [trained("RR", rate, 0, math.nan, math.nan, epsilon=1.0) for rate in RATES]
     row = selection.select(comparisons.table(lost), by=by).iloc[0]
@@ -203,7 +217,7 @@ def test_in_half_a_grid_one_lucky_trial_does_not_win():
 
 
 def test_an_unknown_choice_is_refused():
-    with pytest.raises(ValueError, match=r"by must be 'released' or 'test', not 'clean'"):
+    with pytest.raises(ValueError, match=r"by must be 'released', 'mean' or 'test', not 'clean'"):
         selection.select(comparisons.table(RECORDS), by="clean")
 
 

@@ -1050,6 +1050,17 @@ def test_the_scaling_study_goes_on_where_it_was(tmp_path, monkeypatch):
     assert set(Store(tmp_path / "store")) == made
 
 
+def test_a_size_is_added_to_a_table_in_place_of_its_older_rows(tmp_path):
+    path = tmp_path / "scaling.csv"
+    older = pd.DataFrame({"dataset": ["a", "a", "b"], "rows": [10, 1000, 10], "auc": [0.5] * 3})
+    assert scaling.export(older, path) == 3
+    newer = pd.DataFrame({"dataset": ["a", "a", "a"], "rows": [100, 10, 10], "auc": [0.7] * 3})
+    assert scaling.export(newer, path) == 5
+    written = pd.read_csv(path)
+    assert written["rows"].tolist() == [10, 10, 10, 100, 1000]
+    assert written["auc"].tolist() == [0.7, 0.7, 0.5, 0.7, 0.5]
+
+
 def test_a_large_study_has_one_rate_and_few_passes():
     passes = {
         rows: scaling.study("kdd12-like", rows, 3, ["likelihood"]).training["epochs"]

@@ -4,9 +4,9 @@
 
 The data are the simulated stand-ins, whose eta is known and of which there are as many rows as one
 asks for. Each number of rows is a grid of its own, swept like any other: results are kept as they
-come, and the same command goes on where it was stopped. An exported table keeps what it has of other
-data sets and numbers of rows. Beyond 10,000 rows only the middle one of the learning rates is trained,
-and beyond 100,000 with fewer passes.
+come, and the same command goes on where it was stopped. An exported table keeps what it has of
+other data sets and numbers of rows. Beyond 10,000 rows only the middle one of the learning rates is
+trained, and beyond 100,000 with fewer passes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def table(grids: Sequence[tuple[str, Grid]], store: Store) -> pd.DataFrame:
 
 
 def export(frame: pd.DataFrame, path: Path) -> int:
-    """Write the trainings into the table at the path, in place of those of the same data and rows."""
+    """Write the trainings into the table, in place of those of the same data and rows."""
     keys = ["dataset", "rows"]
     if path.exists():
         older = pd.read_csv(path)

@@ -98,7 +98,8 @@ def centred_llp(logits: Tensor, targets: Tensor, prior: float | Tensor) -> Tenso
     k (t - prior) D, whose variance grows with k; this by prior times the mean of D plus k times the
     covariance of t and a bag's mean of D over the b bags of a batch, whose variance does not. A
     single bag is treated as by EasyLLP. Applebaum et al. (arXiv 2509.15145) and Busa-Fekete et al.
-    (arXiv 2505.05355) publish estimators with this property; this one is derived here.
+    (arXiv 2505.05355) publish estimators of low variance; this one is derived here, not taken from
+    them: their formulas were not at hand.
 
     >>> centred_llp(torch.zeros(4), torch.tensor([1.0, 0.0]), prior=0.5).item()
     0.6931471824645996

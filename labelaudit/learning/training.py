@@ -80,10 +80,13 @@ class TrainingSettings:
 
     - "likelihood": -log P(release). Use it unless you compare with the paper; the only one for a
       mechanism that cannot be debiased.
-    - "cross_entropy": the mean prediction is matched to the debiased proportion: the paper's loss.
-    - "squared": the same with the squared error, whose gradients stay bounded.
-    - "easy_llp": each member has a label made of the proportion, for small bags without noise.
-    - "centred_llp": the same with a variance that does not grow with the bag.
+    - "cross_entropy": the mean prediction is matched to the debiased proportion. Use it to compare
+      with the paper, whose loss it is.
+    - "squared": the same with the squared error. Use it where noise makes the paper's loss run
+      away: its gradients stay bounded.
+    - "easy_llp": each member has a label made of the proportion. Use it for small bags, no noise.
+    - "centred_llp": the same with a variance that does not grow with the bag. Use it for large bags
+      where the likelihood takes too long.
     """
     learning_rate: float = 1e-3
     """Adam's step; the paper searches eight from 1e-6 to 1e-2."""
