@@ -4,8 +4,9 @@
 
 The data are the simulated stand-ins, whose eta is known and of which there are as many rows as one
 asks for. Each number of rows is a grid of its own, swept like any other: results are kept as they
-come, and the same command goes on where it was stopped. Beyond 10,000 rows only the middle one of
-the learning rates is trained, and beyond 100,000 with fewer passes.
+come, and the same command goes on where it was stopped. An exported table keeps what it has of other
+data sets and numbers of rows. Beyond 10,000 rows only the middle one of the learning rates is trained,
+and beyond 100,000 with fewer passes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from labelaudit.files import write_atomically
 from labelaudit.learning import sweep
 from labelaudit.learning.sweep import advantages, comparisons
 from labelaudit.learning.sweep.grid import Grid
@@ -59,10 +61,23 @@ def table(grids: Sequence[tuple[str, Grid]], store: Store) -> pd.DataFrame:
     return pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
 
 
+def export(frame: pd.DataFrame, path: Path) -> int:
+    """Write the trainings into the table at the path, in place of those of the same data and rows."""
+    keys = ["dataset", "rows"]
+    if path.exists():
+        older = pd.read_csv(path)
+        replaced = older.set_index(keys).index.isin(frame.set_index(keys).index)
+        frame = pd.concat([older[~replaced], frame], ignore_index=True)
+    frame = frame.sort_values(["rows", "dataset"], kind="stable")
+    write_atomically(path, frame.to_csv(index=False, float_format="%.6g"))
+    return len(frame)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Sweep the sizes in turn and write the table after each."""
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[10_000, 100_000])
+    parser.add_argument("--datasets", nargs="+", choices=BATCH_SIZES, default=list(BATCH_SIZES))
     parser.add_argument("--trials", type=int, default=3)
     parser.add_argument("--losses", nargs="+", default=["cross_entropy", "likelihood"])
     parser.add_argument("--store", type=Path, required=True)
@@ -72,16 +87,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     grids = [
         (name, study(name, rows, chosen.trials, chosen.losses))
         for rows in sorted(chosen.rows)
-        for name in BATCH_SIZES
+        for name in chosen.datasets
     ]
     for name, grid in grids:
         print(f"{name}, {grid.train_rows:,} rows", file=sys.stderr, flush=True)
         data = sweep.load(name, grid)
         sweep.complete(grid, data, store, progress=True)
         advantages.run(advantages.plan(grid, data, store), store)
-        frame = table(grids, store)
-        frame.to_csv(chosen.export, index=False, float_format="%.6g")
-        print(f"{len(frame):,} rows in {chosen.export}", file=sys.stderr, flush=True)
+        written = export(table(grids, store), chosen.export)
+        print(f"{written:,} rows in {chosen.export}", file=sys.stderr, flush=True)
     return 0
 
 
