@@ -18,8 +18,8 @@ from book.tools.parameters import ContractError
 from labelaudit import report
 from labelaudit.datasets import read_table
 from labelaudit.mechanisms import kind_of
+from labelaudit.mechanisms.own import OPTIONS
 from labelaudit.report import steps
-from labelaudit.report.own_mechanism import OPTIONS
 from labelaudit.report.page import FOLDER, environment
 
 

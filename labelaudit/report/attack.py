@@ -14,10 +14,10 @@ from labelaudit.advantage import additive_advantage, multiplicative_advantage
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms.own import check_epsilon, has_channel
 from labelaudit.partitions import partition
 from labelaudit.report.eta import EtaEstimates, Labels, Progress, distinct
 from labelaudit.report.intervals import Interval, Measured, RoundAverages, over_refits, over_rounds
-from labelaudit.report.own_mechanism import check_epsilon, has_channel
 from labelaudit.report.plan import AuditPlan, Setting
 
 # Records that a refit attacks: their standard errors are far below any target. A small table is

@@ -126,7 +126,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.label is None:
         return _run_on_priors(arguments, page, numbers)
 
-    from labelaudit.report.own_mechanism import OwnMechanismError
+    from labelaudit.mechanisms.own import OwnMechanismError
     from labelaudit.report.steps import Report, begun
 
     options = {name: value for name, value in vars(arguments).items() if value is not None}

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from labelaudit.advantage import label_advantage
 from labelaudit.checks import Floats
 from labelaudit.datasets import Table
+from labelaudit.mechanisms.own import has_channel
 from labelaudit.partitions import partition
 from labelaudit.redrawn import redrawn_attack
 from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, attack
 from labelaudit.report.eta import EtaEstimates, Labels, distinct
 from labelaudit.report.intervals import Curve
-from labelaudit.report.own_mechanism import has_channel
 from labelaudit.report.plan import Setting
 
 # A single column with an area under the curve above this probably holds the label.

@@ -13,8 +13,7 @@ import numpy as np
 from labelaudit import checks
 from labelaudit.datasets import Table
 from labelaudit.mechanisms import Kind, Mechanism
-from labelaudit.report.eta import LEARNERS, MATTERS
-from labelaudit.report.own_mechanism import (
+from labelaudit.mechanisms.own import (
     PARAMETERS,
     OwnMechanismError,
     check_own,
@@ -23,6 +22,7 @@ from labelaudit.report.own_mechanism import (
     kind_named,
     one_line,
 )
+from labelaudit.report.eta import LEARNERS, MATTERS
 
 BAG_SIZES = (2, 8, 32)
 # The default target as a fraction of what is at stake.

@@ -11,6 +11,7 @@ from numpy.random import Generator
 from labelaudit.checks import Floats, Ints
 from labelaudit.estimates import advantage_with_known_members, sampled_advantage
 from labelaudit.mechanisms import Mechanism, NoisyCount
+from labelaudit.mechanisms.own import check_own, construct, has_channel
 from labelaudit.partitions import partition
 from labelaudit.repeated import Repeated
 from labelaudit.report.attack import (
@@ -23,7 +24,6 @@ from labelaudit.report.attack import (
 )
 from labelaudit.report.eta import EtaEstimates, Labels
 from labelaudit.report.intervals import Interval, Measured, over_bags, over_refits
-from labelaudit.report.own_mechanism import check_own, construct, has_channel
 from labelaudit.report.plan import AuditPlan, Setting
 
 # Records behind each number about an attacker who knows more.

@@ -16,9 +16,9 @@ from labelaudit.advantage import additive_advantage
 from labelaudit.checks import Floats
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Kind, Mechanism
+from labelaudit.mechanisms.own import construct, has_channel
 from labelaudit.report.attack import Attacks, Exposure
 from labelaudit.report.decisions import MATERIAL, MOST_PROVEN, Decision
-from labelaudit.report.own_mechanism import construct, has_channel
 from labelaudit.report.plan import LEAST_BAGS, AuditPlan, Setting, Target, setting_of
 from labelaudit.report.utility import first_bags, worth_of
 

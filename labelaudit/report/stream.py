@@ -29,10 +29,10 @@ from labelaudit.files import digest, write_atomically
 from labelaudit.kernels.distribution import BINS, RADIX
 from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
+from labelaudit.mechanisms.own import construct, has_channel
 from labelaudit.report.decisions import MOST_PROVEN
 from labelaudit.report.eta import Progress
 from labelaudit.report.numbers import SavedReport, made_at, plain
-from labelaudit.report.own_mechanism import construct, has_channel
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
 from labelaudit.report.words import sentence
 

@@ -23,10 +23,10 @@ from labelaudit.advantage import worth
 from labelaudit.checks import Floats, Ints
 from labelaudit.datasets import Table
 from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms.own import has_channel
 from labelaudit.partitions import partition
 from labelaudit.report.eta import Progress
 from labelaudit.report.intervals import Curve, Interval, over_refits
-from labelaudit.report.own_mechanism import has_channel
 from labelaudit.report.plan import MOST_IN_BATCH, Setting
 
 MOST_ROWS = 20_000
