@@ -12,8 +12,9 @@ from scipy.optimize import linprog
 import labelaudit as la
 from labelaudit import multiclass
 from labelaudit.report import AuditPlan, expose
-from labelaudit.report.classes import attack_classes, class_settings
+from labelaudit.report.attack import attack_classes
 from labelaudit.report.eta import EtaEstimates
+from labelaudit.report.plan import class_settings
 
 
 def three_classes(rows=900, seed=0):

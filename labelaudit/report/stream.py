@@ -29,10 +29,11 @@ from labelaudit.files import digest, write_atomically
 from labelaudit.kernels.distribution import BINS, RADIX
 from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
-from labelaudit.mechanisms.own import construct, has_channel
+from labelaudit.mechanisms.own import has_channel
+from labelaudit.partitions import bags_by_size
 from labelaudit.report.decisions import MOST_PROVEN
 from labelaudit.report.eta import Progress
-from labelaudit.report.numbers import SavedReport, made_at, plain
+from labelaudit.report.page import SavedReport, made_at, plain
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
 from labelaudit.report.words import sentence
 
@@ -160,11 +161,8 @@ class _Work:
             yield priors[: priors.size // k * k].reshape(-1, k), setting.mechanism
             return
         starts = np.flatnonzero(np.r_[True, bags[1:] != bags[:-1]])[: bags.size]
-        sizes = np.diff(np.r_[starts, bags.size])
-        for size in np.unique(sizes):
-            values = dict(setting.parameters) | {"bag_size": int(size)}
-            rows = starts[sizes == size][:, None] + np.arange(size)
-            yield priors[rows], construct(setting.kind, values)
+        for size, rows in bags_by_size(np.diff(np.r_[starts, bags.size])):
+            yield priors[rows], setting.in_bags_of(size)
 
 
 def measure(
@@ -429,7 +427,7 @@ def stream_priors(
     if saved is not None:
         saved.unlink(missing_ok=True)
     rows, stake = int(totals.rows[0]), float(totals.rows[1] / totals.rows[0])
-    target = plan.target or Target.of_stake(stake, plan.level)
+    target = plan.target_of(stake)
     exposures = []
     for setting, sums, window in zip(settings, totals.sums, totals.windows, strict=True):
         additive, label, explained, variance, extreme, members = sums.tolist()
