@@ -238,7 +238,7 @@ def test_no_guarantee_settles_an_advantage_where_labels_move_together(kind, valu
     (setting,) = report.AuditPlan(mechanisms=["geometric"], bag_sizes=[10], epsilons=[0.2]).settings
     target = report.Target(kind, value)
     exposure = exposed(setting, 0.04, 0.3)
-    assert report.decide(exposure, target).why == words.BY_GUARANTEE
+    assert report.decide(exposure, target).why == words.WHY["guaranteed"]
     for trusted in (True, False):
         decision = report.decide(exposure, target, trusted=trusted, together=True)
         assert decision.word == "cannot tell"

@@ -136,8 +136,8 @@ def kind_in_use(name: str) -> Kind:
     parameters = {"subset": (), "rr-prior": ("epsilon",)}.get(option, ("bag_size",))
 
     def ready(*, bag_size: int = 1, epsilon: float = 1.0) -> Any:
-        given = {"bag_size": bag_size, "epsilon": epsilon}
-        return make(*(given[name] for name in parameters), value)
+        values = {"bag_size": bag_size, "epsilon": epsilon}
+        return make(*(values[name] for name in parameters), value)
 
     # A number that cannot be is rejected here, before any work.
     ready()

@@ -95,34 +95,35 @@ def decide(
 
 def _answer(exposure: Exposure, target: Target, trusted: bool, together: bool) -> tuple[str, str]:
     """The decision in a word, and why."""
+    why = words.WHY
     if exposure.setting.own and exposure.refuted:
-        return UNCLEAR, "the true labels contradict the mechanism's channel"
+        return UNCLEAR, why["channel refuted"]
     if target.kind == "epsilon":
         if guaranteed(exposure.guarantee, target):
-            return MEETS, "its epsilon is known"
+            return MEETS, why["epsilon known"]
         if guaranteed(exposure.epsilon * exposure.rows, target):
-            return UNCLEAR, "its epsilon is declared, not checked"
-        epsilon = "none" if math.isinf(exposure.epsilon) else f"{exposure.epsilon:g}"
-        return MISSES, f"its epsilon is {epsilon}"
+            return UNCLEAR, why["epsilon declared"]
+        if math.isinf(exposure.epsilon):
+            return MISSES, why["no epsilon"]
+        return MISSES, why["epsilon too large"].format(exposure.epsilon)
     if guaranteed(exposure.guarantee, target) and not together:
-        return MEETS, words.BY_GUARANTEE
+        return MEETS, why["guaranteed"]
     additive = target.kind == "additive"
     if not additive and exposure.revealed.low > 1 - target.level:
-        return MISSES, f"it proves {exposure.revealed.value:.1%} of the labels"
+        return MISSES, why["proves labels"].format(exposure.revealed.value)
     intervals = [exposure.plug_in, exposure.realised] if additive else [exposure.percentile]
     if any(math.isnan(interval.value) for interval in intervals):
-        return UNCLEAR, "there is nothing to measure"
+        return UNCLEAR, why["undefined"]
     # The log-odds of a label that is released alone move by as much for every eta.
     needs_eta = additive or exposure.setting.mechanism.bag_size > 1
     if needs_eta and not trusted:
-        return UNCLEAR, "the true labels contradict eta"
-    which = "both intervals are" if additive else "the interval is"
+        return UNCLEAR, why["eta refuted"]
+    both = "both " if additive else ""
     if all(interval.high <= target.value for interval in intervals):
-        unaware = ", for an attacker who does not know that labels move together"
-        return MEETS, f"{which} below it" + unaware * together
+        return MEETS, why[f"{both}below"] + why["unaware"] * together
     if all(interval.low > target.value for interval in intervals):
-        return MISSES, f"{which} above it"
-    return UNCLEAR, "the intervals do not settle it" if additive else "the interval holds it"
+        return MISSES, why[f"{both}above"]
+    return UNCLEAR, why[f"{both}open"]
 
 
 def guaranteed(epsilon: float, target: Target) -> bool:

@@ -95,7 +95,11 @@ class SavedReport:
 
     def save(self, path: str | Path = "report.html") -> Path:
         """Write the page, and beside it every number as JSON; returns the page's path."""
-        return write_both(self, Path(path))
+        page = Path(path)
+        if page.suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"the page must be an .html file, not {page}")
+        _write({page: as_html(self), page.with_suffix(".json"): as_json(self)})
+        return page
 
 
 def as_html(report: Any) -> str:
@@ -119,14 +123,6 @@ def environment() -> Any:
         "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
     }  # fmt: skip
     return made
-
-
-def write_both(report: Any, page: Path) -> Path:
-    """Write the page and its numbers, both or none: one is renamed when the other is complete."""
-    if page.suffix.lower() not in (".html", ".htm"):
-        raise ValueError(f"the page must be an .html file, not {page}")
-    _write({page: as_html(report), page.with_suffix(".json"): as_json(report)})
-    return page
 
 
 def _write(texts: dict[Path, str]) -> None:
@@ -260,11 +256,11 @@ def made_at() -> str:
 
 def versions() -> dict[str, str]:
     """The versions of what the numbers depend on, as far as it is installed."""
-    found = {"python": platform.python_version()}
+    installed = {"python": platform.python_version()}
     for name in ("labelaudit", "numpy", "scipy", "numba", "pandas", "scikit-learn"):
         with suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
-    return found
+            installed[name] = metadata.version(name)
+    return installed
 
 
 def tables(report: Report) -> dict[str, pandas.DataFrame]:

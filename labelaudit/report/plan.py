@@ -48,7 +48,8 @@ SMALL, REFITS_WHEN_SMALL = 20_000, 6
 MOST_CLASSES = 20
 # Ways to split a bag into classes: a bag with more takes too long.
 MOST_SPLITS = 2000
-NAMES = ("rr", "llp", "rr-prior")
+# Mechanisms of several classes: the first two are those of two classes.
+CLASS_OPTIONS = ("rr", "llp", "rr-prior")
 RR_PRIOR = replace(
     KINDS["RR"], name="RR with prior", title="randomized response with a prior", option="rr-prior",
     colour="#332288", marker="d",
@@ -363,7 +364,7 @@ def class_settings(names: Sequence[str], plan: AuditPlan, classes: int) -> tuple
     settings = []
     for name in names:
         option, _, numbers = name.partition("=")
-        if option not in NAMES:
+        if option not in CLASS_OPTIONS:
             known = "rr, llp, rr-prior=P,P,..."
             raise ValueError(f"for several classes a mechanism is one of {known}, not {name}")
         kind, parameter, values = KINDS["RR"], "epsilon", plan.epsilons

@@ -172,10 +172,10 @@ def measure(
     settings = work.settings
     totals, sums = np.zeros(2), np.zeros((len(settings), 6))
     masses = np.zeros((len(settings), BINS + 2))
-    for priors, given in work.blocks(part, index):
+    for priors, bags in work.blocks(part, index):
         totals += priors.size, np.minimum(priors, 1 - priors).sum()
         for row, (setting, window) in enumerate(zip(settings, windows, strict=True)):
-            for eta, mechanism in work.bags(setting, priors, given):
+            for eta, mechanism in work.bags(setting, priors, bags):
                 if first and eta.size:
                     sums[row] += _sums(eta, mechanism)
                 if eta.size and not {"value", "extreme"} & window.keys():
@@ -399,11 +399,11 @@ def stream_priors(
     names = (tuple(plan.mechanisms), tuple(plan.bag_sizes), tuple(plan.epsilons))
     work = _Work(names, prior, bag, plan.seed)
     settings, level = work.settings, plan.level - ROUNDING
-    priors, given = next(work.blocks(parts[0], 0, GUESSED))
+    priors, bags = next(work.blocks(parts[0], 0, GUESSED))
     windows = []
     for setting in settings:
         nothing = np.empty((0, 1)), setting.mechanism
-        windows.append(guess(*next(work.bags(setting, priors, given), nothing), level))
+        windows.append(guess(*next(work.bags(setting, priors, bags), nothing), level))
     files = [Path(path).stat() for path, _, _ in parts]
     states = [(file.st_size, file.st_mtime_ns) for file in files]
     # Totals of a version that summed something else are not used.
