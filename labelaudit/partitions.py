@@ -1,6 +1,7 @@
 """Random partitions of a sample into bags, and averages over them with their standard errors."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,17 @@ def partition(size: int, bag_size: int, rng: np.random.Generator) -> NDArray[np.
     if n_bags == 0:
         raise ValueError(f"bag_size must be at most the number of examples, {size}, not {bag_size}")
     return rng.permutation(size)[: n_bags * bag_size].reshape(n_bags, bag_size)
+
+
+def bags_by_size(sizes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Each size of bags that lie one after another, and their examples: (n_bags, size).
+
+    >>> [(size, rows.tolist()) for size, rows in bags_by_size(np.array([1, 2, 0, 1]))]
+    [(1, [[0], [3]]), (2, [[1, 2]])]
+    """
+    starts = np.cumsum(sizes) - sizes
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        yield size, starts[sizes == size][:, None] + np.arange(size)
 
 
 class Average:

@@ -10,7 +10,7 @@ from audit_cases import LLP, RR, exposed, known_estimates, some_rows
 import labelaudit as la
 from book.chapters.compared import compare
 from labelaudit import report
-from labelaudit.report import attack, scenarios, words
+from labelaudit.report import attack, words
 from labelaudit.report.intervals import Interval
 from labelaudit.report.page import environment
 from labelaudit.report.utility import Utility
@@ -114,8 +114,8 @@ def test_unequal_bags_are_attacked_size_by_size():
     eta = rng.random(bags.size)
     labels = (rng.random(bags.size) < eta).astype(np.uint8)
     plan = report.AuditPlan(mechanisms=["llp"])
-    (setting,) = scenarios.of_any_size(plan.settings, [8])
-    attacked, rows, lengths = scenarios.attack_unequal(
+    (setting,) = attack.of_any_size(plan.settings, [8])
+    attacked, rows, lengths = attack.attack_unequal(
         bags, labels.astype(np.int64), eta, setting, rng
     )
     expected = sum(part.sums[:, 0].sum() for part in attacked) / bags.size
@@ -238,7 +238,7 @@ def test_no_guarantee_settles_an_advantage_where_labels_move_together(kind, valu
     (setting,) = report.AuditPlan(mechanisms=["geometric"], bag_sizes=[10], epsilons=[0.2]).settings
     target = report.Target(kind, value)
     exposure = exposed(setting, 0.04, 0.3)
-    assert report.decide(exposure, target).why == words.BY_GUARANTEE
+    assert report.decide(exposure, target).why == words.WHY["guaranteed"]
     for trusted in (True, False):
         decision = report.decide(exposure, target, trusted=trusted, together=True)
         assert decision.word == "cannot tell"

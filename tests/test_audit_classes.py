@@ -12,8 +12,9 @@ from scipy.optimize import linprog
 import labelaudit as la
 from labelaudit import multiclass
 from labelaudit.report import AuditPlan, expose
-from labelaudit.report.classes import attack_classes, class_settings
+from labelaudit.report.attack import attack_classes
 from labelaudit.report.eta import EtaEstimates
+from labelaudit.report.plan import class_settings
 
 
 def three_classes(rows=900, seed=0):
@@ -141,6 +142,9 @@ def test_the_command_takes_three_classes(tmp_path, capsys):
     }.items():
         assert run(*asked, *few, "--overwrite", "--mechanisms", wrong) == 2
         assert message in capsys.readouterr().err
+    assert run(*asked, *few, "--overwrite", "--by", "x") == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("an audit of 3 classes takes no by: leave it out")
 
 
 def test_too_few_of_a_class_and_too_many_classes():

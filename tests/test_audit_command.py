@@ -18,9 +18,12 @@ from book.tools.parameters import ContractError
 from labelaudit import report
 from labelaudit.datasets import read_table
 from labelaudit.mechanisms import kind_of
-from labelaudit.report import steps
-from labelaudit.report.own_mechanism import OPTIONS
-from labelaudit.report.page import FOLDER, environment
+from labelaudit.mechanisms.own import OPTIONS
+from labelaudit.report.page import environment
+from labelaudit.report.words import FOLDER
+
+# The function of this name hides the module.
+AUDIT = sys.modules["labelaudit.report.audit"]
 
 
 @pytest.fixture
@@ -117,7 +120,7 @@ def test_bad_input_is_one_line_before_any_training(
     frame["certain"], frame.loc[7, "certain"] = frame["bought"] * 1.0, 1 - frame["bought"][7]
     frame.to_csv(tmp_path / "shop.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(steps, "estimate_eta", lambda *a: pytest.fail("training began"))
+    monkeypatch.setattr(AUDIT, "estimate_eta", lambda *a: pytest.fail("training began"))
     assert run("shop.csv", *arguments) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if "reading" not in line]
     assert len(lines) == 1 and message in lines[0]
@@ -184,7 +187,7 @@ def test_what_is_there_already_is_not_overwritten_unasked(name, csv, tmp_path, m
     arguments = ["--label", "bought", "--prior", "eta", "--output", tmp_path / "report.html"]
     quick = ["--mechanisms", "rr", "--epsilons", 1, "--refits", 2]
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "estimate_eta", lambda *a: pytest.fail("work began"))
+        patch.setattr(AUDIT, "estimate_eta", lambda *a: pytest.fail("work began"))
         assert run(csv, *arguments) == 2
     assert f"{name} is there already: name another page" in capsys.readouterr().err
     assert (tmp_path / name).read_text() == "of yesterday"

@@ -10,7 +10,8 @@ from audit_cases import MAJORITY, exposed, known_estimates, run, some_rows, writ
 import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
-from labelaudit.report import attack, in_use, words
+from labelaudit.mechanisms.practice import censored_ends
+from labelaudit.report import attack, words
 from labelaudit.report.page import environment
 
 
@@ -320,7 +321,7 @@ def test_published_counts_say_what_they_should():
     for mechanism, published in (
         (la.mechanisms.suppressed(12, 5), np.where(counts < 5, 0, counts)),
         (la.mechanisms.rounded(12, 5), np.floor(counts / 5 + 0.5)),
-        (in_use.censored_ends(12, 1), np.clip(counts, 1, 11)),
+        (censored_ends(12, 1), np.clip(counts, 1, 11)),
     ):
         labels = (np.arange(12) < counts[:, None]).astype(int)
         released = mechanism.release(labels, np.random.default_rng(0))

@@ -11,7 +11,7 @@ from audit_cases import LLP, RR, exposed, some_rows, write_shop
 import labelaudit as la
 from labelaudit import report
 from labelaudit.datasets import read_table
-from labelaudit.report import utility
+from labelaudit.report import eta, page, utility
 from labelaudit.report.intervals import Curve, Interval, Measured
 from labelaudit.report.utility import Utility
 
@@ -44,7 +44,7 @@ def test_runs_on_proportions_differ_by_their_bags(csv):
     _, first = report.measure_utility(data, PRIORS, plan.settings, "logistic", 0)
     _, second = report.measure_utility(data, PRIORS, plan.settings, "logistic", 1)
     assert first.auc.value != second.auc.value
-    rows, labels = utility.design(data, np.arange(600)), data.labels.astype(float)
+    rows, labels = eta.design(data, np.arange(600)), data.labels.astype(float)
     curves = utility._logistic_curves(rows, labels, plan.settings, np.random.default_rng(0))
     assert len({curve.area.value for curve in curves[plan.settings[0]]}) > 1
 
@@ -162,8 +162,6 @@ def test_the_network_is_trained_for_the_settings_in_focus(csv):
 
 
 def test_one_long_interval_neither_stretches_the_axis_nor_is_hidden():
-    from labelaudit.report import figures
-
     kinds = [RR, LLP]
     areas = [Interval(0.75, 0.01, 0.73, 0.77), Interval(0.7, 0.01, 0.68, 0.72)]
     longer = [areas[0], Interval(0.7, 0.2, 0.3, 1.0)]
@@ -176,7 +174,7 @@ def test_one_long_interval_neither_stretches_the_axis_nor_is_hidden():
         ]
         decisions = [report.Decision(exposed(setting, 0.1, 0.2), "meets", "") for setting in kinds]
         made = SimpleNamespace(decisions=decisions, utilities=utilities)
-        panel = figures.utility(made).axes[0]
+        panel = page.draw_utility(made).axes[0]
         heads = [line.get_marker() for line in panel.lines if not line.get_clip_on()]
         return panel.get_ylim(), heads
 

@@ -13,8 +13,15 @@ from labelaudit import datasets, report
 from labelaudit.report import expose, words
 from labelaudit.report.attack import Attacks
 from labelaudit.report.decisions import MATERIAL
-from labelaudit.report.eta import EtaEstimates, calibration_of, excess_of, range_p_value
+from labelaudit.report.eta import (
+    EtaEstimates,
+    at_stake,
+    calibration_of,
+    excess_of,
+    range_p_value,
+)
 from labelaudit.report.intervals import Interval
+from labelaudit.report.scenarios import drawn_again, leaks
 from labelaudit.report.utility import Utility
 
 # Facts by construction
@@ -237,7 +244,7 @@ def test_a_target_that_asks_nothing_gets_no_recommendation():
 
 def test_the_stake_is_what_the_labels_themselves_would_add():
     frame = some_rows(4000)
-    stake = report.steps.at_stake([frame["eta"].to_numpy()], frame["bought"].to_numpy())
+    stake = at_stake([frame["eta"].to_numpy()], frame["bought"].to_numpy())
     outright = la.additive_advantage(frame["eta"].to_numpy(), la.LabelProportions(1)).mean()
     assert stake == pytest.approx(outright, abs=0.02)
     assert report.Target("additive", stake).empty(stake)
@@ -289,28 +296,25 @@ def test_a_column_that_holds_the_label_is_named():
     rng = np.random.default_rng(0)
     frame["copy"] = np.where(frame["bought"] == 1, "in", "out")
     frame["score"] = frame["bought"] * 10 + rng.standard_normal(800)
-    table = report.steps.read_table(frame, label="bought")
-    named = [text for text in report.people.leaks(table) if "alone gives" in text]
+    table = datasets.read_table(frame, label="bought")
+    named = [text for text in leaks(table) if "alone gives" in text]
     assert len(named) == 2 and "'copy'" in named[0] and "'score'" in named[1]
     # Many categories with few rows each are no leak, however well they fit the rows they are from.
     frame["town"] = [f"town {number}" for number in rng.integers(0, 250, 800)]
-    clean = report.steps.read_table(frame[["x", "kind", "town", "bought"]], label="bought")
-    assert not [text for text in report.people.leaks(clean) if "alone" in text]
+    clean = datasets.read_table(frame[["x", "kind", "town", "bought"]], label="bought")
+    assert not [text for text in leaks(clean) if "alone" in text]
 
 
 def test_repeated_rows_are_named():
     frame = pd.concat([some_rows(300), some_rows(300).head(30)])
-    table = report.steps.read_table(frame[["x", "kind", "eta", "bought"]], label="bought")
-    assert any("30 rows" in text for text in report.people.leaks(table))
+    table = datasets.read_table(frame[["x", "kind", "eta", "bought"]], label="bought")
+    assert any("30 rows" in text for text in leaks(table))
 
 
 def test_the_attacker_knows_the_bags_unless_they_are_hidden():
     frame = some_rows(600)
     names = [
-        [
-            column.name
-            for column in report.steps.read_table(frame, label="bought", **options).columns
-        ]
+        [column.name for column in datasets.read_table(frame, label="bought", **options).columns]
         for options in ({"bag": "kind"}, {"bag": "kind", "hide_bag": True})
     ]
     assert "kind" in names[0] and "kind" not in names[1]
@@ -446,16 +450,16 @@ def test_new_bags_prove_labels_that_the_same_bags_do_not():
     """With 6% positives and bags of 8, elimination alone proves 60%, 84% and all labels."""
     labels = (np.random.default_rng(0).random(4096) < 0.062).astype(int)
     frame = pd.DataFrame({"p": np.full(4096, 0.062), "ill": labels})
-    table = report.steps.read_table(frame, label="ill", prior="p")
+    table = datasets.read_table(frame, label="ill", prior="p")
     (setting,) = report.AuditPlan(mechanisms=["llp"], bag_sizes=[8]).settings
-    once, twice, often = report.people.drawn_again(table, table.prior, setting, (1, 2, 5), 0)
+    once, twice, often = drawn_again(table, table.prior, setting, (1, 2, 5), 0)
     fraction = labels.mean()
     assert once.proven == pytest.approx((1 - fraction) ** 8 + fraction**8, abs=0.04)
     assert twice.proven == pytest.approx(0.84, abs=0.04) and often.proven > 0.99
     assert once.advantage < twice.advantage < often.advantage
     assert often.advantage == pytest.approx(fraction, abs=0.005)
     single = report.AuditPlan(mechanisms=["rr"]).settings[0]
-    assert report.people.drawn_again(table, table.prior, single, (1, 2), 0) == []
+    assert drawn_again(table, table.prior, single, (1, 2), 0) == []
 
 
 def test_settings_share_how_far_refits_differ():

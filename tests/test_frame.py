@@ -242,6 +242,43 @@ def test_arrows_point_one_way():
         assert not wrong, f"{module} may not import {sorted(wrong)}"
 
 
+# A row of a user's table passes these files of `labelaudit/report` in this order.
+STEPS = ("intervals", "words", "eta", "plan", "attack", "utility", "decisions", "scenarios", "page",
+         "audit", "stream", "command")  # fmt: skip
+
+
+def later_steps(source, name):
+    """Steps of the audit that the source of a step imports although they come after it."""
+    tree = ast.parse(source)
+    typing_only = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    imported = set()
+    for node in set(ast.walk(tree)) - typing_only:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("labelaudit.report"):
+            step = node.module.removeprefix("labelaudit.report").removeprefix(".")
+            imported |= {step} if step else {alias.name for alias in node.names}
+    return imported & set(STEPS[STEPS.index(name) :])
+
+
+def test_the_steps_of_the_audit_import_one_way():
+    folder = ROOT / "labelaudit" / "report"
+    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(STEPS)
+    for name in STEPS:
+        assert not later_steps((folder / f"{name}.py").read_text(encoding="utf-8"), name), name
+
+
+def test_a_step_that_imports_a_later_one_is_seen():
+    late = "def f():\n    from labelaudit.report.utility import design"
+    assert later_steps(late, "eta") == {"utility"}
+    assert later_steps("from labelaudit.report import page, words", "attack") == {"page"}
+    hint = "if TYPE_CHECKING:\n    from labelaudit.report.attack import Exposure"
+    assert later_steps(hint, "words") == set()
+
+
 def repeated_classes(sources):
     """Names of classes that stand in more than one module, with the modules."""
     homes = defaultdict(list)

@@ -9,7 +9,7 @@ L(z | s). Randomized response is a bag of one. Three kinds cover all of them:
 * `CountChannel`, any finite channel as a matrix.
 
 `base` defines what a mechanism is, `paper` the paper's mechanisms, `practice` others that are in
-use, `kinds` their names and colours.
+use, `kinds` their names and colours, `own` what reads and tests a mechanism of the user's.
 """
 
 from labelaudit.mechanisms.base import *

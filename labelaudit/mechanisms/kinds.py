@@ -39,7 +39,7 @@ class Kind:
 
 
 _BAG, _NOISE = ("bag_size",), ("epsilon",)
-_COUNT = "for every {k} records, drawn at random, how many are {counted}"
+COUNT = "for every {k} records, drawn at random, how many are {counted}"
 _KINDS = (
     Kind(
         *("RR", "randomized response", "rr", RandomizedResponse, _NOISE),
@@ -48,15 +48,15 @@ _KINDS = (
     ),
     Kind(
         *("LLP", "label proportions", "llp", LabelProportions, _BAG, "#0072B2", "o", "-"),
-        _COUNT,
+        COUNT,
     ),
     Kind(
         *("LLP+Geom", "geometric noise", "geometric", GeometricProportions, _BAG + _NOISE),
-        *("#E69F00", "^", (0, (7, 2, 1.5, 2)), f"{_COUNT}, plus noise in whole numbers"),
+        *("#E69F00", "^", (0, (7, 2, 1.5, 2)), f"{COUNT}, plus noise in whole numbers"),
     ),
     Kind(
         *("LLP+Lap", "Laplace noise", "laplace", LaplaceProportions, _BAG + _NOISE),
-        *("#009E73", "D", (0, (1.5, 1.5)), f"{_COUNT}, plus noise"),
+        *("#009E73", "D", (0, (1.5, 1.5)), f"{COUNT}, plus noise"),
     ),
     Kind("no release", "no release", "none", NoRelease, (), "#000000", "x", (0, (1, 3))),
     Kind(

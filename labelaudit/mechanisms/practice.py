@@ -2,14 +2,19 @@
 
 Only `response_with_prior` is label-DP. The others have an infinite epsilon, unless the release is
 the same for every count.
+An audit knows them by a name and a number: suppressed=5, rounded=5, rr-prior=0.1.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
 
 import numpy as np
 
 from labelaudit import checks
 from labelaudit.mechanisms.base import CountChannel
+from labelaudit.mechanisms.kinds import COUNT, KINDS, Kind
 
 __all__ = ["discrete_gaussian", "random_subset", "response_with_prior", "rounded", "suppressed"]
 
@@ -85,3 +90,60 @@ def response_with_prior(epsilon: float, prior: float) -> CountChannel:
     if max(guess, 1 - guess) >= keep:
         return CountChannel([[1.0], [1.0]])
     return CountChannel([[keep, 1 - keep], [1 - keep, keep]])
+
+
+def censored_ends(bag_size: int, margin: int) -> CountChannel:
+    """The count, but at least `margin` and at most k less that; the middle in a small bag.
+
+    >>> censored_ends(5, 1).matrix.argmax(axis=1).tolist()
+    [1, 1, 2, 3, 4, 4]
+    """
+    # `design` builds on the mechanisms.
+    from labelaudit.design import censored
+
+    low = min(margin, bag_size // 2)
+    return censored(bag_size, low, bag_size - low)
+
+
+_RR_PRIOR = (
+    "each label is replaced by {other} with probability {flip:.2g}, or nothing is told where the"
+    " guess without it is better; the guess is by P(label = 1) ="
+)
+# Constructor, colour, marker, and what is published, with the number after it.
+IN_USE: dict[str, tuple[Callable[..., CountChannel], str, str, str]] = {
+    "suppressed": (suppressed, "#D55E00", "P", f"{COUNT}, unless there are fewer than"),
+    "rounded": (rounded, "#56B4E9", "X", f"{COUNT}, to the nearest multiple of"),
+    "censored": (censored_ends, "#8C510A", "p", f"{COUNT}, kept away from 0 and {{k}} by"),
+    "gaussian": (discrete_gaussian, "#AA4499", "h", f"{COUNT}, plus Gaussian noise of size"),
+    "subset": (random_subset, "#882255", "*", "a random fraction of the labels:"),
+    "rr-prior": (response_with_prior, "#332288", "d", _RR_PRIOR),
+}
+
+
+def kind_in_use(name: str) -> Kind:
+    """A kind from a text such as rounded=5.
+
+    >>> kind_in_use("rounded=5").make(bag_size=8).matrix.shape
+    (9, 3)
+    """
+    option, _, text = name.partition("=")
+    make, colour, marker, published = IN_USE[option]
+    try:
+        value: Any = float(text)
+    except ValueError:
+        raise ValueError(f"{option} is written {option}=NUMBER, not {name!r}") from None
+    if option not in ("gaussian", "subset", "rr-prior"):
+        value = checks.whole_number(int(value) if value.is_integer() else value, option)
+    parameters = {"subset": (), "rr-prior": ("epsilon",)}.get(option, ("bag_size",))
+
+    def ready(*, bag_size: int = 1, epsilon: float = 1.0) -> Any:
+        values = {"bag_size": bag_size, "epsilon": epsilon}
+        return make(*(values[name] for name in parameters), value)
+
+    # A number that cannot be is rejected here, before any work.
+    ready()
+    return replace(
+        KINDS["channel"], name=f"{option} {value:g}", title=f"{option} {value:g}", option=name,
+        make=cast(Any, ready), parameters=parameters, colour=colour, marker=marker,
+        explanation=f"{published} {value:g}",
+    )  # fmt: skip

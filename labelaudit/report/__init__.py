@@ -1,21 +1,24 @@
 """An audit of a table of your own: a table with a sensitive label in, a report out.
 
-`labelaudit.audit` does all of it; each step is a function of its own. The steps are in `plan`,
-`eta`, `attack`, `people`, `scenarios`, `utility` and `decisions`; the sentences in `words`.
+`labelaudit.audit` does all of it; each step is a function of its own. A row of the table goes
+through them in one direction: `plan` reads and checks the table, `eta` learns the attacker's prior,
+`attack` averages the attack on every setting, `decisions` decides what meets the target, `utility`
+measures what that costs, `scenarios` shows what the average does not, and `page` writes all of it.
+`audit` calls them in this order; `words` holds the sentences, `intervals` the errors of numbers.
+`stream` is for priors of any size, without labels.
 
 >>> from labelaudit.report import AuditPlan
 >>> [setting.title for setting in AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings]
 ['RR (epsilon 1)']
 """
 
-from labelaudit.report.attack import SURE, expose, most_exposed
+from labelaudit.report.attack import SURE, compare_bags, expose
+from labelaudit.report.audit import Report, audit, run
 from labelaudit.report.decisions import Advice, Decision, advise, decide
-from labelaudit.report.eta import EtaEstimates, estimate_eta
-from labelaudit.report.numbers import as_json, tables
-from labelaudit.report.page import as_html
+from labelaudit.report.eta import EtaEstimates, bag_facts, estimate_eta
+from labelaudit.report.page import as_html, as_json, tables
 from labelaudit.report.plan import AuditPlan, Target
-from labelaudit.report.scenarios import bag_facts, compare_bags, knowing_more
-from labelaudit.report.steps import Report, audit, run
+from labelaudit.report.scenarios import knowing_more, most_exposed
 from labelaudit.report.stream import stream_priors
 from labelaudit.report.utility import measure_utility
 

@@ -1,8 +1,12 @@
-"""The attack on every setting: what eta promises, what the true labels show, and for whom."""
+"""The attack on every setting: what eta promises, what the true labels show, averaged over rounds.
+
+A round puts the records into bags, releases their labels and guesses them. Bags are random ones of
+one size, or the table's own; labels have two classes or more.
+"""
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,20 +14,25 @@ import numpy as np
 from numpy.random import Generator
 from scipy.special import expit, logit
 
+from labelaudit import multiclass
 from labelaudit.advantage import additive_advantage, multiplicative_advantage
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import Mechanism
-from labelaudit.partitions import partition
-from labelaudit.report.eta import EtaEstimates, Labels, Progress, distinct
+from labelaudit.mechanisms.own import check_epsilon, check_own, has_channel
+from labelaudit.partitions import bags_by_size, partition
+from labelaudit.report.eta import EtaEstimates, Labels, Progress
 from labelaudit.report.intervals import Interval, Measured, RoundAverages, over_refits, over_rounds
-from labelaudit.report.own_mechanism import check_epsilon, has_channel
 from labelaudit.report.plan import AuditPlan, Setting
 
 # Records that a refit attacks: their standard errors are far below any target. A small table is
 # attacked several times in each refit, in other bags and with fresh noise.
 MOST_RECORDS = 250_000
 MOST_ROUNDS = 10
+# The table's own bags are attacked size by size, which takes long: the most rounds of a refit.
+MOST_OWN_ROUNDS = 4
+# The channel of a mechanism of the user's own is a matrix with a row for each count.
+MOST_WITH_MATRIX = 2048
 # Groups of bags that give the error of a percentile.
 GROUPS = 8
 # A label counts as known where the attacker gives it at least this probability.
@@ -36,11 +45,6 @@ NUMBERS = {
     "gain 0": (1.0, -1, 1), "before 0": (0.0, 0, 1), "after 0": (1.0, 0, 1),
     "gain 1": (1.0, -1, 1), "before 1": (0.0, 0, 1), "after 1": (1.0, 0, 1),
 }  # fmt: skip
-# Priors at which the mean over the rest of a bag is computed, and the most members of those bags.
-FINEST, COARSEST = 101, 11
-MOST_MEMBERS = 300_000
-# For this many times the records asked for, the mean is computed at their own priors.
-CANDIDATES = 5
 
 
 @dataclass(frozen=True)
@@ -102,15 +106,6 @@ class Exposure:
         return bool(abs(self.difference.value) > 4 * self.difference.standard_error)
 
 
-def plug_in_advantage(eta: Floats, mechanism: Mechanism, rng: Generator) -> tuple[Floats, str]:
-    """Additive advantage of each example, exact where the mechanism has a channel."""
-    if has_channel(mechanism):
-        return additive_advantage(eta, mechanism), "exact over releases"
-    drawn = mechanism.release((rng.random(eta.shape) < eta).astype(np.int64), rng)
-    after = posterior(eta, mechanism, drawn)
-    return np.maximum(after, 1 - after) - np.maximum(eta, 1 - eta), "by sampled releases"
-
-
 @dataclass(frozen=True)
 class AttackRound:
     """A release of the true labels in bags of one size: numbers by bag and by record.
@@ -146,26 +141,35 @@ def attack(eta: Floats, labels: Ints, mechanism: Mechanism, rng: Generator) -> A
     return AttackRound(sums, sizes, np.abs(shifts), method, records)
 
 
-def percentile_of(groups: Sequence[Floats], level: float) -> Measured:
-    """The percentile of |I| over the records of a release; its error from groups of bags."""
-    value = float(np.quantile(np.concatenate(groups), level, method="inverted_cdf"))
-    quantiles = [np.quantile(group, level, method="inverted_cdf") for group in groups]
-    if not np.isfinite(quantiles).all():
-        return Measured(value, math.inf, float(min(quantiles)))
-    return Measured(value, float(np.std(quantiles, ddof=1)) / math.sqrt(len(groups)))
+def plug_in_advantage(eta: Floats, mechanism: Mechanism, rng: Generator) -> tuple[Floats, str]:
+    """Additive advantage of each example, exact where the mechanism has a channel."""
+    if has_channel(mechanism):
+        return additive_advantage(eta, mechanism), "exact over releases"
+    drawn = mechanism.release((rng.random(eta.shape) < eta).astype(np.int64), rng)
+    after = posterior(eta, mechanism, drawn)
+    return np.maximum(after, 1 - after) - np.maximum(eta, 1 - eta), "by sampled releases"
 
 
-def groups_of(attacked: Sequence[AttackRound]) -> list[Floats]:
-    """|I| of all records, in groups of bags; bags of every size are spread over the groups."""
-    groups: list[list[Floats]] = [[] for _ in range(GROUPS)]
-    first = 0
-    for part in attacked:
-        pieces = np.array_split(part.shifts, min(GROUPS, len(part.shifts)))
-        for index, piece in enumerate(pieces, start=first):
-            groups[index % GROUPS].append(piece.ravel())
-        # The next size continues where this one ended, or the first group would have them all.
-        first += len(part.shifts)
-    return [np.concatenate(group) for group in groups if group]
+def attack_classes(
+    eta: Floats, labels: Ints, mechanism: multiclass.ClassMechanism, rng: Generator
+) -> AttackRound:
+    """Release the classes and guess them, with the release and without.
+
+    |I| is the largest change of the log-odds of any class, and a label is proven where one class is
+    left.
+    """
+    expected = multiclass.additive_advantage(eta, mechanism)
+    after = multiclass.posterior(eta, mechanism, mechanism.release(labels, rng))
+    gain = (after.argmax(axis=-1) == labels) * 1.0 - (eta.argmax(axis=-1) == labels)
+    proven = (after.max(axis=-1) == 1) & (eta.max(axis=-1) < 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.log(after / (1 - after)) - np.log(eta / (1 - eta))
+    shifts = np.abs(np.where(np.isnan(moved), 0.0, moved)).max(axis=-1)
+    columns = (expected, gain, gain - expected, proven)
+    sums, sizes = np.zeros((2, len(eta), 10))
+    sums[:, :4] = np.column_stack([column.sum(axis=1) for column in columns])
+    sizes[:, :4] = mechanism.bag_size
+    return AttackRound(sums, sizes, shifts, "exact over releases")
 
 
 class ExposureBuilder:
@@ -217,6 +221,28 @@ class ExposureBuilder:
             difference=numbers["difference"],
             revealed=numbers["revealed"],
         )
+
+
+def percentile_of(groups: Sequence[Floats], level: float) -> Measured:
+    """The percentile of |I| over the records of a release; its error from groups of bags."""
+    value = float(np.quantile(np.concatenate(groups), level, method="inverted_cdf"))
+    quantiles = [np.quantile(group, level, method="inverted_cdf") for group in groups]
+    if not np.isfinite(quantiles).all():
+        return Measured(value, math.inf, float(min(quantiles)))
+    return Measured(value, float(np.std(quantiles, ddof=1)) / math.sqrt(len(groups)))
+
+
+def groups_of(attacked: Sequence[AttackRound]) -> list[Floats]:
+    """|I| of all records, in groups of bags; bags of every size are spread over the groups."""
+    groups: list[list[Floats]] = [[] for _ in range(GROUPS)]
+    first = 0
+    for part in attacked:
+        pieces = np.array_split(part.shifts, min(GROUPS, len(part.shifts)))
+        for index, piece in enumerate(pieces, start=first):
+            groups[index % GROUPS].append(piece.ravel())
+        # The next size continues where this one ended, or the first group would have them all.
+        first += len(part.shifts)
+    return [np.concatenate(group) for group in groups if group]
 
 
 class Attacks:
@@ -325,49 +351,83 @@ def rounds_for(rows: int) -> int:
     return min(max(MOST_RECORDS // rows, 1), MOST_ROUNDS)
 
 
-def most_exposed(
-    etas: Sequence[Floats], ids: Sequence[str], mechanism: Mechanism, count: int, seed: int
-) -> list[dict[str, Any]]:
-    """The records with the largest advantage, averaged over refits and random bags, by id.
+@dataclass(frozen=True)
+class BagComparison:
+    """The table's own bags beside random bags of the same sizes, for one mechanism."""
 
-    In random bags a record's mean advantage depends on its prior alone. It is computed on a grid
-    first, then for the best candidates at their own priors. All records are compared in the same
-    bags, so that none leads by a lucky bag. The values shown are from fresh bags.
+    own: Exposure
+    random: Exposure
+
+    @property
+    def title(self) -> str:
+        """The mechanism and its epsilon; the bag sizes are those of the table."""
+        return self.own.title
+
+
+def compare_bags(
+    bags: Ints, labels: Labels, estimates: EtaEstimates, plan: AuditPlan
+) -> list[BagComparison]:
+    """Each mechanism that takes bags of any size, on the table's bags and on random ones.
 
     >>> import numpy as np
-    >>> from labelaudit import RandomizedResponse
-    >>> etas, ids = [np.array([0.1, 0.5, 0.7])], ["Ada", "Ben", "Cleo"]
-    >>> records = most_exposed(etas, ids, RandomizedResponse(1.0), count=2, seed=0)
-    >>> [(record["id"], round(record["advantage"], 4)) for record in records]
-    [('Ben', 0.2311), ('Cleo', 0.0311)]
+    >>> from labelaudit.report.eta import EtaEstimates
+    >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
+    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
+    >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2])
+    >>> [comparison] = compare_bags(bags, labels, estimates, plan)
+    >>> comparison.own.realised.value, comparison.random.realised.value < 0.4
+    (0.5, True)
     """
-    rng = np.random.default_rng([seed, 3])
-    etas = distinct(etas)
-    rows = np.arange(len(ids))
-    if mechanism.bag_size > 1:
-        points = int(np.clip(MOST_MEMBERS // (2 * mechanism.bag_size), COARSEST, FINEST))
-        grid = np.linspace(0, 1, points)
-        curves = [np.interp(eta, grid, _mean_gains(grid, eta, mechanism, rng)) for eta in etas]
-        rows = _largest(np.mean(curves, axis=0), CANDIDATES * count)
-    scores = np.mean([_mean_gains(eta[rows], eta, mechanism, rng) for eta in etas], axis=0)
-    rows = rows[_largest(scores, count)]
-    shown = np.mean([_mean_gains(eta[rows], eta, mechanism, rng) for eta in etas], axis=0)
-    pairs = zip(rows.tolist(), shown.tolist(), strict=True)
-    return [{"id": ids[row], "advantage": value} for row, value in pairs]
+    truth = labels.astype(np.int64)
+    sizes = np.unique(np.bincount(bags))
+    comparisons = []
+    for setting in of_any_size(plan.settings, sizes[sizes > 0].tolist()):
+        own = ExposureBuilder(setting, plan.level, int(bags.max()) + 1)
+        random = ExposureBuilder(setting, plan.level, bags.size)
+        streams = np.random.SeedSequence([plan.seed, 6]).spawn(len(estimates.etas))
+        for eta, stream in zip(estimates.etas, streams, strict=True):
+            rng = np.random.default_rng(stream)
+            for _ in range(min(rounds_for(bags.size), MOST_OWN_ROUNDS)):
+                # Rounds on the table's bags share the bags, those on random bags the records.
+                attacked, records, lengths = attack_unequal(bags, truth, eta, setting, rng)
+                units = bags[records[np.cumsum(lengths) - 1]]
+                own.add(attacked, units, np.ones_like(lengths))
+                random.add(*attack_unequal(rng.permutation(bags), truth, eta, setting, rng))
+            own.end_refit()
+            random.end_refit()
+        comparisons.append(BagComparison(own.exposure(), random.exposure()))
+    return comparisons
 
 
-def _largest(scores: Floats, count: int) -> Ints:
-    """The indices of the largest scores, the first of equal ones first."""
-    return np.argsort(-scores, kind="stable")[:count]
+def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[Setting]:
+    """Settings whose bag size can be chosen, once each, without it, made for the largest size."""
+    seen = set()
+    for setting in settings:
+        rest = tuple(pair for pair in setting.parameters if pair[0] != "bag_size")
+        if len(rest) == len(setting.parameters) or (setting.kind, rest) in seen:
+            continue
+        if setting.own and sizes[-1] > MOST_WITH_MATRIX:
+            continue
+        seen.add((setting.kind, rest))
+        checked = True
+        for size in sizes if setting.own else ():
+            with setting.naming_errors():
+                name = f"{setting.kind.name} (bags of {size})"
+                checked &= check_own(setting.in_bags_of(size), name)
+        largest = setting.in_bags_of(sizes[-1])
+        yield replace(setting, mechanism=largest, parameters=rest, checked=checked)
 
 
-def _mean_gains(priors: Floats, eta: Floats, mechanism: Mechanism, rng: Generator) -> Floats:
-    """The mean advantage of records with these priors, all in the same bags of random others."""
-    k = mechanism.bag_size
-    if k == 1:
-        return plug_in_advantage(priors[:, None], mechanism, rng)[0][:, 0]
-    n_bags = max(MOST_MEMBERS // (priors.size * k), 2)
-    bags = np.repeat(rng.choice(eta, (n_bags, 1, k)), priors.size, axis=1)
-    bags[:, :, 0] = priors
-    gains = plug_in_advantage(bags.reshape(-1, k), mechanism, rng)[0][:, 0]
-    return gains.reshape(n_bags, priors.size).mean(axis=0)
+def attack_unequal(
+    bags: Ints, labels: Ints, eta: Floats, setting: Setting, rng: Generator
+) -> tuple[list[AttackRound], Ints, Ints]:
+    """Attack bags of unequal size, size by size; the records bag by bag, and the bags' sizes."""
+    order = np.argsort(bags, kind="stable")
+    attacked, records, lengths = [], [], []
+    for size, positions in bags_by_size(np.bincount(bags)):
+        rows = order[positions]
+        with setting.naming_errors():
+            attacked.append(attack(eta[rows], labels[rows], setting.in_bags_of(size), rng))
+        records.append(rows.ravel())
+        lengths.append(np.full(len(rows), size))
+    return attacked, np.concatenate(records), np.concatenate(lengths)

@@ -126,11 +126,11 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.label is None:
         return _run_on_priors(arguments, page, numbers)
 
-    from labelaudit.report.own_mechanism import OwnMechanismError
-    from labelaudit.report.steps import Report, begun
+    from labelaudit.mechanisms.own import OwnMechanismError
+    from labelaudit.report.audit import begun
 
     options = {name: value for name, value in vars(arguments).items() if value is not None}
-    for name in ("file", "output", "overwrite", "run", "given", "ids", "workers", "address"):
+    for name in ("file", "output", "overwrite", "run", "given", "workers", "address"):
         options.pop(name, None)
     progress = _progress()
     progress(f"reading {arguments.file}")
@@ -143,8 +143,6 @@ def run_command(arguments: argparse.Namespace) -> int:
     except OwnMechanismError as error:
         raise Failure(str(error)) from error
     report = dataclasses.replace(report, command=shlex.join(["labelaudit", *arguments.given]))
-    if arguments.ids is False and isinstance(report, Report):
-        report = dataclasses.replace(report, exposed={})
     report.save(page)
     print("\n".join([report.headline, *report.reasons]))
     for warning in report.warnings:

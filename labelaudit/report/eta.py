@@ -1,4 +1,4 @@
-"""The attacker's prior: eta for every record, and one test of it against the true labels."""
+"""The attacker's prior: eta for every record, and tests of it against the true labels."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from scipy.special import ndtr
 from labelaudit.checks import Floats, Ints
 from labelaudit.datasets import Table
 from labelaudit.learning.calibration import beta_scale, brier_score, reliability
-from labelaudit.report.intervals import Curve
+from labelaudit.report.intervals import Curve, Measured, over_bags
 
 # Called with a line for each step of the audit.
 Progress = Callable[[str], None]
@@ -22,6 +22,13 @@ Labels = NDArray[np.integer]
 FOLDS = 5
 BINS = 15
 LEARNERS = ("boosting", "logistic", "network")
+# The most records in a batch of the network, which holds whole bags.
+MOST_IN_BATCH = 512
+NETWORK: dict[str, Any] = {
+    "model": "small", "learning_rate": 3e-3, "batch_size": MOST_IN_BATCH, "epochs": 20
+}  # fmt: skip
+# Of a category, the most frequent values that have a column of their own in a linear model.
+MOST_LEVELS = 10
 # The one test of eta rejects a true eta with this probability.
 SIGNIFICANT = 0.05
 # A contradiction matters where it is larger than this fraction of what the target allows.
@@ -144,10 +151,27 @@ def estimate_eta(
     return EtaEstimates(tuple(etas), True, calibration_of(tuple(etas), table.labels, table.persons))
 
 
+def class_etas(
+    table: Table, codes: Ints, refits: int, seed: int, progress: Progress, learners: Sequence[str]
+) -> tuple[tuple[Floats, ...], list[Calibration]]:
+    """P(class) for each row and refit, and a test of each class.
+
+    One model for each class against the rest, scaled to sum to 1.
+    """
+    estimates = []
+    for number in range(int(codes.max()) + 1):
+        against_rest = replace(table, labels=(codes == number).astype(np.uint8))
+        progress(f"class {number + 1} of {int(codes.max()) + 1}")
+        estimates.append(estimate_eta(against_rest, refits, seed, progress, learners))
+    refitted = zip(*(each.etas for each in estimates), strict=True)
+    stacked = [np.stack(etas, axis=1) for etas in refitted]
+    scaled = tuple(etas / etas.sum(axis=1, keepdims=True) for etas in stacked)
+    return scaled, [each.calibration for each in estimates]
+
+
 def _learner(name: str, table: Table) -> tuple[NDArray[Any], Any]:
     """One of `LEARNERS`, and the features as it takes them."""
     from labelaudit.learning.learners import Boosting, NetworkLearner
-    from labelaudit.report.utility import NETWORK, design
 
     if name == "boosting":
         categorical = tuple(np.flatnonzero(table.categorical).tolist())
@@ -166,6 +190,28 @@ def _learner(name: str, table: Table) -> tuple[NDArray[Any], Any]:
     return matrix, SimpleNamespace(fit=fit)
 
 
+def design(table: Table, rows: Ints) -> Floats:
+    """Standardised columns for a linear model: numbers, marks of missing ones, frequent levels."""
+    columns: list[Floats] = []
+    for index, column in enumerate(table.columns):
+        values = table.features[rows, index].astype(np.float64)
+        missing = np.isnan(values)
+        if column.categorical:
+            levels = range(min(len(column.levels), MOST_LEVELS))
+            columns += [(values == level).astype(float) for level in levels]
+        else:
+            known = values[~missing]
+            columns.append(np.where(missing, known.mean() if known.size else 0.0, values))
+        if missing.any():
+            columns.append(missing.astype(float))
+    matrix = np.column_stack(columns)
+    spread = matrix.std(axis=0)
+    kept = spread > 0
+    matrix = (matrix[:, kept] - matrix[:, kept].mean(axis=0)) / spread[kept]
+    # Extreme values would otherwise dominate the sums of x y.
+    return np.column_stack([np.ones(len(matrix)), np.clip(matrix, -6, 6)])
+
+
 def distinct(etas: Sequence[Floats]) -> Sequence[Floats]:
     """The etas without repetition: a ready-made prior is the same in every refit."""
     return etas if any(eta is not etas[0] for eta in etas) else etas[:1]
@@ -182,6 +228,28 @@ def at_stake(etas: Sequence[Floats], labels: Labels) -> float:
     expected = np.mean([np.minimum(eta, 1 - eta).mean() for eta in etas])
     realised = np.mean([((eta >= 0.5) != (labels == 1)).mean() for eta in etas])
     return float(max(expected, realised))
+
+
+def calibration_of(
+    etas: tuple[Floats, ...], labels: Labels, persons: Ints | None = None
+) -> Calibration:
+    """Averages over the refits; the reliability diagram and the worst range of the first."""
+    several = distinct(etas)
+    diagrams = [reliability(eta, labels, bins=BINS) for eta in several]
+    tests = [excess_of(eta, labels, persons) for eta in several]
+    excesses, p_values, worst = zip(*tests, strict=True)
+    averages: dict[str, Sequence[float]] = {
+        "auc": [Curve.of(eta, labels).area.value for eta in several],
+        "brier": [brier_score(eta, labels) for eta in several],
+        "error": [diagram.error for diagram in diagrams],
+        "noise": [diagram.noise for diagram in diagrams],
+        "excess": excesses,
+        "p_value": p_values,
+    }
+    values: dict[str, Any] = {name: float(np.mean(each)) for name, each in averages.items()}
+    for name in ("predicted", "observed", "standard_error", "count"):
+        values[name] = tuple(getattr(diagrams[0], name).tolist())
+    return Calibration(worst=worst[0], **values)
 
 
 def excess_of(
@@ -231,23 +299,55 @@ def range_p_value(reach: float) -> float:
     return float(np.clip(8 * np.sum(-((-1.0) ** numbers) * numbers * ndtr(-numbers * reach)), 0, 1))
 
 
-def calibration_of(
-    etas: tuple[Floats, ...], labels: Labels, persons: Ints | None = None
-) -> Calibration:
-    """Averages over the refits; the reliability diagram and the worst range of the first."""
-    several = distinct(etas)
-    diagrams = [reliability(eta, labels, bins=BINS) for eta in several]
-    tests = [excess_of(eta, labels, persons) for eta in several]
-    excesses, p_values, worst = zip(*tests, strict=True)
-    averages: dict[str, Sequence[float]] = {
-        "auc": [Curve.of(eta, labels).area.value for eta in several],
-        "brier": [brier_score(eta, labels) for eta in several],
-        "error": [diagram.error for diagram in diagrams],
-        "noise": [diagram.noise for diagram in diagrams],
-        "excess": excesses,
-        "p_value": p_values,
-    }
-    values: dict[str, Any] = {name: float(np.mean(each)) for name, each in averages.items()}
-    for name in ("predicted", "observed", "standard_error", "count"):
-        values[name] = tuple(getattr(diagrams[0], name).tolist())
-    return Calibration(worst=worst[0], **values)
+@dataclass(frozen=True)
+class BagFacts:
+    """The table's own bags. `dispersion` is 1 where labels are independent given eta."""
+
+    bags: int
+    smallest: int
+    median: float
+    largest: int
+    of_one_record: int
+    of_one_label: int
+    expected_of_one_label: float
+    dispersion: float
+    dispersion_error: float
+
+    @property
+    def move_together(self) -> bool:
+        """Whether labels in a bag agree more than eta explains, by three standard errors."""
+        return self.dispersion > 1 + 3 * self.dispersion_error
+
+
+def bag_facts(bags: Ints, labels: Labels, eta: Floats) -> BagFacts:
+    """Sizes, bags whose labels are all equal, and whether labels agree more than eta explains.
+
+    The dispersion is the sum over bags of (ones - expected ones)^2, divided by the sum of their
+    variances. A mean of the bags' own ratios would depend on a small number of bags whose labels
+    are nearly certain.
+
+    >>> import numpy as np
+    >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
+    >>> facts = bag_facts(bags, labels, np.full(100, 0.5))
+    >>> facts.of_one_label, round(facts.expected_of_one_label, 6), facts.move_together
+    (50, 25.0, True)
+    """
+    sizes = np.bincount(bags)
+    ones = np.bincount(bags, labels)
+    excess = np.asarray(ones - np.bincount(bags, eta), dtype=np.float64)
+    variance = np.bincount(bags, eta * (1 - eta)).astype(np.float64)
+    with np.errstate(divide="ignore"):
+        all_one = np.exp(np.bincount(bags, np.log(eta)))
+        all_zero = np.exp(np.bincount(bags, np.log1p(-eta)))
+    dispersion = over_bags(excess**2, variance) if variance.any() else Measured(1.0, math.inf)
+    return BagFacts(
+        bags=sizes.size,
+        smallest=int(sizes.min()),
+        median=float(np.median(sizes)),
+        largest=int(sizes.max()),
+        of_one_record=int((sizes == 1).sum()),
+        of_one_label=int(((ones == 0) | (ones == sizes)).sum()),
+        expected_of_one_label=float((all_one + all_zero).sum()),
+        dispersion=dispersion.value,
+        dispersion_error=dispersion.standard_error,
+    )

@@ -1,20 +1,25 @@
-"""What an audit is asked to do, checked before any work: mechanisms, parameters, target."""
+"""What an audit is asked to do, checked before any work: table, mechanisms, parameters, target."""
 
+import inspect
 import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
 from labelaudit import checks
-from labelaudit.datasets import Table
-from labelaudit.mechanisms import Kind, Mechanism
-from labelaudit.report.eta import LEARNERS, MATTERS
-from labelaudit.report.own_mechanism import (
+from labelaudit.checks import Ints
+from labelaudit.command_line import did_you_mean
+from labelaudit.datasets import Table, read_table
+from labelaudit.datasets.frame import read_frame
+from labelaudit.mechanisms import KINDS, Kind, Mechanism
+from labelaudit.mechanisms.own import (
     PARAMETERS,
     OwnMechanismError,
     check_own,
@@ -23,6 +28,8 @@ from labelaudit.report.own_mechanism import (
     kind_named,
     one_line,
 )
+from labelaudit.multiclass import ClassProportions, ClassRandomizedResponse, ClassResponseWithPrior
+from labelaudit.report.eta import LEARNERS, MATTERS, MOST_IN_BATCH
 
 BAG_SIZES = (2, 8, 32)
 # The default target as a fraction of what is at stake.
@@ -35,8 +42,19 @@ LEAST_BAGS = 10
 LEAST_OF_EACH = 20
 # A bag of this many members takes seconds for each setting and refit.
 MOST_IN_OWN_BAG = 50_000
-# The most records in a batch of the network, which holds whole bags.
-MOST_IN_BATCH = 512
+# In a small table refits of eta differ, and three of them say little about how much.
+SMALL, REFITS_WHEN_SMALL = 20_000, 6
+# More distinct labels are numbers or names rather than classes.
+MOST_CLASSES = 20
+# Ways to split a bag into classes: a bag with more takes too long.
+MOST_SPLITS = 2000
+# Mechanisms of several classes: the first two are those of two classes.
+CLASS_OPTIONS = ("rr", "llp", "rr-prior")
+RR_PRIOR = replace(
+    KINDS["RR"], name="RR with prior", title="randomized response with a prior", option="rr-prior",
+    colour="#332288", marker="d",
+    explanation="of the likeliest classes one is released: the true one, or another at random",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -132,6 +150,10 @@ class Setting:
     def own(self) -> bool:
         """Whether the mechanism is the user's."""
         return is_own(self.kind)
+
+    def in_bags_of(self, size: int) -> Mechanism:
+        """The mechanism with the same other parameters and bags of this size."""
+        return construct(self.kind, dict(self.parameters) | {"bag_size": size})
 
     def naming_errors(self) -> AbstractContextManager[None]:
         """Whatever a mechanism of the user's own raises becomes one line that names it."""
@@ -249,6 +271,10 @@ class AuditPlan:
     def _largest(self) -> int:
         return max(setting.mechanism.bag_size for setting in self.settings)
 
+    def target_of(self, stake: float) -> Target:
+        """The target, or the default where there is so much at stake."""
+        return self.target or Target.of_stake(stake, self.level)
+
     def check_table(self, table: Table) -> None:
         """Reject a table whose labels, bags or features do not fit the plan."""
         _check_labels(table)
@@ -290,3 +316,104 @@ def _check_labels(table: Table) -> None:
                 f"the prior of row {table.ids[row]} is {table.prior[row]:g} and its label"
                 f" {table.labels[row]}: a certain prior must be right, so keep others off 0 and 1"
             )
+
+
+def prepared(table: Any, label: str = "", **options: Any) -> tuple[Table, AuditPlan]:
+    """The table and the plan of an audit, checked; options are those of the two.
+
+    >>> prepared("shop.csv", "bought", epsilon=[1.0])
+    Traceback (most recent call last):
+    TypeError: an audit has no option 'epsilon'; did you mean epsilons?
+    """
+    chosen, columns = _split(options)
+    if columns.get("prior") is not None or columns.get("model") is not None:
+        chosen.setdefault("utility", "none")
+    plan = AuditPlan(**chosen)
+    if not isinstance(table, Table):
+        table = read_table(table, label=label, **columns)
+    elif columns:
+        raise TypeError(f"{next(iter(columns))!r} is for a file or a data frame, not for a Table")
+    if "bag_sizes" not in chosen and (largest := len(table) // LEAST_BAGS) < max(BAG_SIZES):
+        plan = replace(plan, bag_sizes=[max(min(size, largest), 1) for size in BAG_SIZES])
+    if "refits" not in chosen and table.prior is None and len(table) < SMALL:
+        plan = replace(plan, refits=REFITS_WHEN_SMALL)
+    plan.check_table(table)
+    return table, plan
+
+
+def _split(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of the plan, and those about the columns of the table."""
+    names = {each.name for each in fields(AuditPlan)}
+    of_table = inspect.signature(read_table).parameters.keys() - {"source", "label"}
+    for name in options.keys() - names - of_table:
+        near = did_you_mean(name, names | of_table)
+        raise TypeError(f"an audit has no option {name!r}{near}")
+    chosen = {name: options[name] for name in options.keys() & names}
+    if isinstance(chosen.get("target"), str):
+        chosen["target"] = Target.parse(chosen["target"])
+    return chosen, {name: options[name] for name in options.keys() & of_table}
+
+
+def class_settings(names: Sequence[str], plan: AuditPlan, classes: int) -> tuple[Setting, ...]:
+    """Each mechanism at every parameter; bags whose classes are too many to count are left out.
+
+    >>> plan = AuditPlan(bag_sizes=[2], epsilons=[1.0])
+    >>> [setting.title for setting in class_settings(["rr", "llp"], plan, 3)]
+    ['RR (epsilon 1)', 'LLP (bags of 2)']
+    """
+    settings = []
+    for name in names:
+        option, _, numbers = name.partition("=")
+        if option not in CLASS_OPTIONS:
+            known = "rr, llp, rr-prior=P,P,..."
+            raise ValueError(f"for several classes a mechanism is one of {known}, not {name}")
+        kind, parameter, values = KINDS["RR"], "epsilon", plan.epsilons
+        make: Any = partial(ClassRandomizedResponse, classes)
+        if option == "llp":
+            values = [k for k in plan.bag_sizes if math.comb(k + classes - 1, k) <= MOST_SPLITS]
+            kind, parameter, make = KINDS["LLP"], "bag_size", partial(ClassProportions, classes)
+        elif option == "rr-prior":
+            try:
+                prior = tuple(float(number) for number in numbers.split(","))
+            except ValueError:
+                raise ValueError(f"rr-prior is written rr-prior=P,P,..., not {name!r}") from None
+            kind, make = RR_PRIOR, partial(ClassResponseWithPrior, classes, prior=prior)
+        settings += [Setting(kind, make(value), ((parameter, value),)) for value in values]
+    return tuple(settings)
+
+
+def prepared_classes(
+    source: Any, label: str, **options: Any
+) -> tuple[Table, Ints, tuple[str, ...], tuple[Setting, ...], AuditPlan] | None:
+    """What an audit of several classes needs; None where the label has not three or more.
+
+    The table, the class of each row as a number, the names of the classes, settings and plan.
+    """
+    frame = read_frame(Path(source)) if isinstance(source, str | Path) else source
+    if label not in getattr(frame, "columns", ()):
+        return None
+    classes = tuple(sorted(frame[label].dropna().astype(str).unique()))
+    if not 2 < len(classes) <= MOST_CLASSES:
+        return None
+    chosen, columns = _split(options)
+    names = chosen.pop("mechanisms", ("rr", "llp"))
+    plan = AuditPlan(**chosen | {"utility": "none", "mechanisms": ["rr"]})
+    settings = class_settings(names, plan, len(classes))
+    for option in ("prior", "model", "bag", "by", "positive"):
+        if columns.get(option) is not None:
+            raise ValueError(f"an audit of {len(classes)} classes takes no {option}: leave it out")
+    kept = frame[frame[label].notna()]
+    codes = np.searchsorted(classes, kept[label].astype(str)).astype(np.int64)
+    rarest = int(np.bincount(codes).min())
+    if rarest < LEAST_OF_EACH:
+        raise ValueError(
+            f"the rarest of {len(classes)} classes of {label!r} occurs {rarest} times; an audit"
+            f" needs at least {LEAST_OF_EACH} of each"
+        )
+    table = read_table(kept.assign(**{label: (codes == 0).astype(int)}), label=label, **columns)
+    if len(table) != len(codes):
+        raise ValueError("every row must have a person")
+    if isinstance(source, str | Path):
+        table = replace(table, name=Path(source).name)
+    fitting = [each for each in settings if each.mechanism.bag_size * LEAST_BAGS <= len(table)]
+    return table, codes, classes, tuple(fitting), plan

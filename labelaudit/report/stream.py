@@ -29,10 +29,11 @@ from labelaudit.files import digest, write_atomically
 from labelaudit.kernels.distribution import BINS, RADIX
 from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
+from labelaudit.mechanisms.own import has_channel
+from labelaudit.partitions import bags_by_size
 from labelaudit.report.decisions import MOST_PROVEN
 from labelaudit.report.eta import Progress
-from labelaudit.report.numbers import SavedReport, made_at, plain
-from labelaudit.report.own_mechanism import construct, has_channel
+from labelaudit.report.page import SavedReport, made_at, plain
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
 from labelaudit.report.words import sentence
 
@@ -160,11 +161,8 @@ class _Work:
             yield priors[: priors.size // k * k].reshape(-1, k), setting.mechanism
             return
         starts = np.flatnonzero(np.r_[True, bags[1:] != bags[:-1]])[: bags.size]
-        sizes = np.diff(np.r_[starts, bags.size])
-        for size in np.unique(sizes):
-            values = dict(setting.parameters) | {"bag_size": int(size)}
-            rows = starts[sizes == size][:, None] + np.arange(size)
-            yield priors[rows], construct(setting.kind, values)
+        for size, rows in bags_by_size(np.diff(np.r_[starts, bags.size])):
+            yield priors[rows], setting.in_bags_of(size)
 
 
 def measure(
@@ -174,10 +172,10 @@ def measure(
     settings = work.settings
     totals, sums = np.zeros(2), np.zeros((len(settings), 6))
     masses = np.zeros((len(settings), BINS + 2))
-    for priors, given in work.blocks(part, index):
+    for priors, bags in work.blocks(part, index):
         totals += priors.size, np.minimum(priors, 1 - priors).sum()
         for row, (setting, window) in enumerate(zip(settings, windows, strict=True)):
-            for eta, mechanism in work.bags(setting, priors, given):
+            for eta, mechanism in work.bags(setting, priors, bags):
                 if first and eta.size:
                     sums[row] += _sums(eta, mechanism)
                 if eta.size and not {"value", "extreme"} & window.keys():
@@ -401,11 +399,11 @@ def stream_priors(
     names = (tuple(plan.mechanisms), tuple(plan.bag_sizes), tuple(plan.epsilons))
     work = _Work(names, prior, bag, plan.seed)
     settings, level = work.settings, plan.level - ROUNDING
-    priors, given = next(work.blocks(parts[0], 0, GUESSED))
+    priors, bags = next(work.blocks(parts[0], 0, GUESSED))
     windows = []
     for setting in settings:
         nothing = np.empty((0, 1)), setting.mechanism
-        windows.append(guess(*next(work.bags(setting, priors, given), nothing), level))
+        windows.append(guess(*next(work.bags(setting, priors, bags), nothing), level))
     files = [Path(path).stat() for path, _, _ in parts]
     states = [(file.st_size, file.st_mtime_ns) for file in files]
     # Totals of a version that summed something else are not used.
@@ -429,7 +427,7 @@ def stream_priors(
     if saved is not None:
         saved.unlink(missing_ok=True)
     rows, stake = int(totals.rows[0]), float(totals.rows[1] / totals.rows[0])
-    target = plan.target or Target.of_stake(stake, plan.level)
+    target = plan.target_of(stake)
     exposures = []
     for setting, sums, window in zip(settings, totals.sums, totals.windows, strict=True):
         additive, label, explained, variance, extreme, members = sums.tolist()

@@ -19,29 +19,26 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
+from labelaudit import multiclass
 from labelaudit.advantage import worth
 from labelaudit.checks import Floats, Ints
 from labelaudit.datasets import Table
 from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms.own import has_channel
 from labelaudit.partitions import partition
-from labelaudit.report.eta import Progress
+from labelaudit.report.eta import NETWORK, Progress, design
 from labelaudit.report.intervals import Curve, Interval, over_refits
-from labelaudit.report.own_mechanism import has_channel
-from labelaudit.report.plan import MOST_IN_BATCH, Setting
+from labelaudit.report.plan import Setting
 
 MOST_ROWS = 20_000
 # Records behind the worth of a setting.
 WORTH_RECORDS = 20_000
-MOST_LEVELS = 10
 TEST_FRACTION, VALIDATION_FRACTION = 0.25, 0.2
 PENALTIES = (1e-4, 1e-2, 1e-1, 1.0)
 RUNS = 3
 STEPS = 40
 # Scores are clipped in the loss on held-out debiased labels, so that no label dominates it.
 CLIP = 3.0
-NETWORK: dict[str, Any] = {
-    "model": "small", "learning_rate": 3e-3, "batch_size": MOST_IN_BATCH, "epochs": 20
-}  # fmt: skip
 # Curves of each setting, by run; those of clean labels have the key None.
 Curves = dict[Setting | None, list[Curve]]
 
@@ -199,28 +196,6 @@ def spread_out(labels: NDArray[Any], rng: Generator) -> Ints:
     return np.argsort(positions, kind="stable")
 
 
-def design(table: Table, rows: Ints) -> Floats:
-    """Standardised columns for a linear model: numbers, marks of missing ones, frequent levels."""
-    columns: list[Floats] = []
-    for index, column in enumerate(table.columns):
-        values = table.features[rows, index].astype(np.float64)
-        missing = np.isnan(values)
-        if column.categorical:
-            levels = range(min(len(column.levels), MOST_LEVELS))
-            columns += [(values == level).astype(float) for level in levels]
-        else:
-            known = values[~missing]
-            columns.append(np.where(missing, known.mean() if known.size else 0.0, values))
-        if missing.any():
-            columns.append(missing.astype(float))
-    matrix = np.column_stack(columns)
-    spread = matrix.std(axis=0)
-    kept = spread > 0
-    matrix = (matrix[:, kept] - matrix[:, kept].mean(axis=0)) / spread[kept]
-    # Extreme values would otherwise dominate the sums of x y.
-    return np.column_stack([np.ones(len(matrix)), np.clip(matrix, -6, 6)])
-
-
 def _parts(rows: int) -> tuple[slice, slice, slice]:
     """Rows to train on, to choose the penalty on (with released labels), and to test on."""
     test = int(rows * TEST_FRACTION)
@@ -309,3 +284,15 @@ def _network_curves(
             scores = outcome.predict(matrix[test, 1:].astype(np.float32))
             curves.setdefault(setting, []).append(Curve.of(scores, labels[test]))
     return curves
+
+
+def class_worth(eta: Any, mechanism: Any) -> float:
+    """The fraction of the classes' variance that a release explains, in bags of consecutive rows.
+
+    >>> round(class_worth(np.full((80, 4), 0.25), multiclass.ClassProportions(4, 2)), 6)
+    0.5
+    """
+    bags = first_bags(eta, mechanism.bag_size, WORTH_RECORDS, 2)
+    variance = (bags * (1 - bags)).sum(axis=-1)
+    explained = float((multiclass.worth(bags, mechanism) * variance).sum())
+    return explained / max(float(variance.sum()), 1e-300)

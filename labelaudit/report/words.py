@@ -1,7 +1,7 @@
 """The sentences that the page, the JSON file and chapter 14 share; their text is in a template.
 
-`paragraphs` and `sentence` hand what was decided to a passage of `sentences.txt.j2`. What the page
-alone says is in the template of the page.
+`paragraphs` and `sentence` hand what was decided to a passage of `sentences.txt.j2`; `WHY` holds
+the reason of each decision. What the page alone says is in the template of the page.
 """
 
 import math
@@ -16,8 +16,25 @@ if TYPE_CHECKING:
     from labelaudit.report.decisions import Advice
 
 FOLDER = Path(__file__).parent
-# Why a setting meets the target before anything is measured.
-BY_GUARANTEE = "by its guarantee, if labels are independent given what the attacker knows"
+# Why a setting meets the target, misses it, or neither can be told: the end of a sentence.
+WHY = {
+    "channel refuted": "the true labels contradict the mechanism's channel",
+    "epsilon known": "its epsilon is known",
+    "epsilon declared": "its epsilon is declared, not checked",
+    "epsilon too large": "its epsilon is {:g}",
+    "no epsilon": "its epsilon is none",
+    "guaranteed": "by its guarantee, if labels are independent given what the attacker knows",
+    "proves labels": "it proves {:.1%} of the labels",
+    "undefined": "there is nothing to measure",
+    "eta refuted": "the true labels contradict eta",
+    "both below": "both intervals are below it",
+    "below": "the interval is below it",
+    "both above": "both intervals are above it",
+    "above": "the interval is above it",
+    "both open": "the intervals do not settle it",
+    "open": "the interval holds it",
+    "unaware": ", for an attacker who does not know that labels move together",
+}
 # A small additive advantage is no promise about anybody's label.
 ADDITIVE_ALONE = (
     "An additive target alone can be met by a release that reveals most labels: where the labels"

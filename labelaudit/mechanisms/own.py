@@ -18,7 +18,7 @@ from scipy.spatial import KDTree
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import KINDS, CountChannel, Kind, Mechanism, NoisyCount
-from labelaudit.report.in_use import IN_USE, kind_in_use
+from labelaudit.mechanisms.practice import IN_USE, kind_in_use
 
 # The kinds that an audit makes from a bag size and an epsilon, by their names in a plan.
 PARAMETERS = ("bag_size", "epsilon")
@@ -183,9 +183,9 @@ def one_line(start: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
 def check_epsilon(epsilon: float, largest: float, name: str, where: str) -> None:
     """Reject a mechanism with a log ratio above the epsilon that it declares.
 
-    >>> check_epsilon(0.5, 2.0, "Mine", "its channel")  # doctest: +ELLIPSIS
+    >>> check_epsilon(0.5, 2.0, "Mine", "its channel")
     Traceback (most recent call last):
-    labelaudit.report.own_mechanism.OwnMechanismError: Mine declares epsilon 0.5, but its channel...
+    labelaudit.mechanisms.own.OwnMechanismError: Mine declares epsilon 0.5, but its channel shows 2
     """
     if largest > epsilon * (1 + ROUNDING) + ROUNDING:
         shown = "none" if math.isinf(largest) else f"{largest:.4g}"
