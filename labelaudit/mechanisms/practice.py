@@ -1,8 +1,8 @@
 """Counts and labels as they are published in practice, each as a `CountChannel`.
 
 Only `response_with_prior` is label-DP. The others have an infinite epsilon, unless the release is
-the same for every count.
-An audit knows them by a name and a number: suppressed=5, rounded=5, rr-prior=0.1.
+the same for every count. An audit knows them by a name and a number: suppressed=5, rounded=5,
+rr-prior=0.1.
 """
 
 import math
