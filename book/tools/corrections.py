@@ -37,6 +37,7 @@ FIGURE = re.compile(
     r'(?P<before><figure [^>]*id="fig-(?P<name>[\w-]+)"[^>]*>\s*<img [^>]*src=")'
     r'(?P<folder>(?:\.\./)*_images/)(?P<file>[^"/]+)(?P<suffix>\.\w+)"'
 )
+WIDTH = re.compile(r'<svg[^>]*? width="([\d.]+)pt"')
 DATAFRAME = re.compile(r'<table border="1" class="dataframe">.*?</table>', re.DOTALL)
 INDEX = re.compile(r"(<tr[^>]*>\s*)<th>([^<]*)</th>\s*")
 
@@ -67,7 +68,18 @@ def _named(figure: re.Match[str], images: Path, renamed: set[Path]) -> str:
     if old != new and old.is_file():
         shutil.copyfile(old, new)
         renamed.add(old)
-    return f'{figure["before"]}{figure["folder"]}{new.name}"'
+    return f'{figure["before"]}{figure["folder"]}{new.name}"{_natural_width(new)}'
+
+
+def _natural_width(picture: Path) -> str:
+    """The attribute that tells the style sheet how wide a drawing is, so that letters stay legible.
+
+    A drawing of matplotlib is measured in points, a page in pixels.
+    """
+    if picture.suffix != ".svg" or not picture.is_file():
+        return ""
+    width = WIDTH.search(picture.read_text(encoding="utf-8"))
+    return f' style="--natural: {float(width[1]) * 4 / 3:.0f}px"' if width else ""
 
 
 def readable_table(html: str) -> str:
