@@ -38,6 +38,8 @@ FIGURE = re.compile(
     r'(?P<folder>(?:\.\./)*_images/)(?P<file>[^"/]+)(?P<suffix>\.\w+)"'
 )
 WIDTH = re.compile(r'<svg[^>]*? width="([\d.]+)pt"')
+# Three quarters of this are the column of a phone.
+ON_A_PHONE = 460
 DATAFRAME = re.compile(r'<table border="1" class="dataframe">.*?</table>', re.DOTALL)
 INDEX = re.compile(r"(<tr[^>]*>\s*)<th>([^<]*)</th>\s*")
 
@@ -72,14 +74,15 @@ def _named(figure: re.Match[str], images: Path, renamed: set[Path]) -> str:
 
 
 def _natural_width(picture: Path) -> str:
-    """The attribute that tells the style sheet how wide a drawing is, so that letters stay legible.
+    """The attribute that tells the style sheet how wide a drawing is, if it is wider than a phone.
 
     A drawing of matplotlib is measured in points, a page in pixels.
     """
     if picture.suffix != ".svg" or not picture.is_file():
         return ""
     width = WIDTH.search(picture.read_text(encoding="utf-8"))
-    return f' style="--natural: {float(width[1]) * 4 / 3:.0f}px"' if width else ""
+    pixels = float(width[1]) * 4 / 3 if width else 0.0
+    return f' style="--natural: {pixels:.0f}px"' if pixels > ON_A_PHONE else ""
 
 
 def readable_table(html: str) -> str:
