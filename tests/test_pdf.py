@@ -229,6 +229,12 @@ def printed_texts(browser, folder, body, more=""):
     return [page.extract_text() for page in pypdf.PdfReader(folder / "page.pdf").pages]
 
 
+def test_what_is_wider_than_the_paper_stops_the_print(chromium, tmp_path):
+    """Chromium would shrink every page of the book to fit it."""
+    with pytest.raises(pdf.PdfFailed, match="wider than the paper: div broad"):
+        printed_texts(chromium, tmp_path, '<div style="width: 900px">broad</div>')
+
+
 def lines(word, count):
     return "".join(f"<p>{word}{number}</p>" for number in range(count))
 
