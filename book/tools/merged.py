@@ -184,9 +184,11 @@ def _article(soup: BeautifulSoup, name: str, names: Sequence[str], anchors: set[
         explorer.string = NO_EXPLORER
     for output in article.select(".tag_hide-output details.hide:has(table.dataframe)"):
         # Prose refers to such a table. Folded verdicts are left out: the ledger has them all.
-        output["open"] = ""
-        for folded in output.find_parent(class_="cell").select("details.hide:not([open])"):
-            folded.decompose()
+        for folded in output.find_parent(class_="cell").select("details.hide"):
+            if folded is not output:
+                folded.decompose()
+        output.summary.decompose()
+        output.unwrap()
     for code in article.select("pre:not(.tag_wrapped-output pre)"):
         _hang(soup, code)
     _solutions_last(soup, article)
