@@ -8,6 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 from scipy.special import expit, logit
 
 import labelaudit as la
@@ -116,9 +117,25 @@ def test_notes_do_not_lie_on_each_other():
     figure.draw_without_rendering()
     notes = [tradeoff.Note(0.5, y, f"{y:.0%}", "black") for y in (0.5, 0.505, 0.51, 0.9)]
     tradeoff._write_notes(axes[0, 0], notes)
-    boxes = sorted((text.get_window_extent() for text in axes[0, 0].texts), key=lambda box: box.y0)
+    figure.draw_without_rendering()
+    # The letters alone, without the line that leads back to the point.
+    boxes = sorted(map(Text.get_window_extent, axes[0, 0].texts), key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 2 for low, high in itertools.pairwise(boxes))
-    assert axes[0, 0].texts[0].xyann == axes[0, 0].texts[3].xyann == (5, 0)
+    low, middle, high, lone = (text.xyann for text in axes[0, 0].texts)
+    assert lone == (5, 0) and middle == pytest.approx((5, 0), abs=0.1)
+    assert low[1] == pytest.approx(-high[1], abs=0.1) and high[1] > 0
+
+
+def test_no_marker_hides_the_note_of_a_curve():
+    figure, axes = plots.grid(1, 1)
+    x = np.linspace(0, 1, 60)
+    axes[0, 0].plot(x, x, "o")
+    figure.draw_without_rendering()
+    tradeoff._write_notes(axes[0, 0], [tradeoff.Note(0.5, 0.5, "16", "black")])
+    figure.draw_without_rendering()
+    box = Text.get_window_extent(axes[0, 0].texts[0])
+    points = axes[0, 0].transData.transform(np.column_stack([x, x]))
+    assert not any(box.contains(*point) for point in points)
 
 
 def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():

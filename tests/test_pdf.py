@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 from book.tools import pdf
 from book.tools.checkout import Checkout
-from book.tools.merged import NO_EXPLORER, STYLE, merge
+from book.tools.merged import NO_EXPLORER, STYLE, _hang, merge
 from book.tools.site import jupyter_book
 from labelaudit.command_line import CommandError
 
@@ -77,6 +77,12 @@ One dot, whose points are in {download}`a table <02_sum.md>`. {download}`The num
 
 ```{raw} html
 <div id="explorer" hidden><p>Sliders</p></div>
+<div class="cell tag_hide-output">
+<details class="hide"><summary>Show</summary><p>Folded code</p></details>
+<details class="hide"><summary></summary>
+<table class="dataframe"><tr><td>Folded table</td></tr></table></details>
+</div>
+<details class="hide"><summary>Show</summary><p>Folded verdict</p></details>
 ```
 """
 DOT = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="40"><circle r="9"/></svg>'
@@ -182,6 +188,9 @@ def test_what_needs_a_browser_is_named_but_not_printed(texts):
     whole = " ".join("\n".join(texts).split())
     assert NO_EXPLORER in whole
     assert "Sliders" not in whole
+    # A folded table is printed, since prose refers to it; folded code and verdicts are not.
+    assert "Folded table" in whole
+    assert "Folded code" not in whole and "Folded verdict" not in whole
 
 
 def test_screen_readers_get_tags_and_a_language(printed):
@@ -207,17 +216,23 @@ def test_a_formula_that_is_not_set_stops_the_print(chromium, checkout, tmp_path)
         pdf.print_page(source, tmp_path / "page.pdf", chromium)
 
 
-def printed_texts(browser, folder, body):
+def printed_texts(browser, folder, body, more=""):
     """The texts of the pages of an article; the room for its text is 986 pixels high."""
     source = folder / "page.html"
     rules = "p { height: 40px; margin: 0; } .whole { break-inside: avoid; margin: 0; }"
     source.write_text(
-        f"<html><head><style>{STYLE}{rules}</style></head><body><article"
+        f"<html><head><style>{STYLE}{rules}{more}</style></head><body><article"
         f' class="bd-article page-of-book"><section>{body}</section></article></body></html>',
         "utf-8",
     )
     pdf.print_page(source, folder / "page.pdf", browser)
     return [page.extract_text() for page in pypdf.PdfReader(folder / "page.pdf").pages]
+
+
+def test_what_is_wider_than_the_paper_stops_the_print(chromium, tmp_path):
+    """Chromium would shrink every page of the book to fit it."""
+    with pytest.raises(pdf.PdfFailed, match="wider than the paper: div broad"):
+        printed_texts(chromium, tmp_path, '<div style="width: 900px">broad</div>')
 
 
 def lines(word, count):
@@ -257,6 +272,54 @@ def test_tall_boxes_break_where_much_would_stay_blank(chromium, tmp_path):
     first, second = printed_texts(chromium, tmp_path, lines("before", 19) + low)
     assert "inside" not in first
     assert "inside0" in second
+
+
+def test_a_tall_figure_goes_behind_a_heading_rather_than_leave_half_a_page_blank(
+    chromium, tmp_path
+):
+    body = lines("before", 12) + figure(800) + "</section><section><h2>Next</h2>"
+    first, second = printed_texts(chromium, tmp_path, body + lines("after", 10))[:2]
+    assert "Next" in first and "after0" in first and "caption" not in first
+    assert "caption" in second and "after9" in second
+
+
+def test_code_stays_behind_where_its_result_does_not_fit(chromium, tmp_path):
+    keep = "break-inside: avoid; break-after: avoid"
+    result = f'<div class="cell_output"><div class="output whole">{lines("result", 5)}</div></div>'
+    code = f'<div class="cell_input" style="{keep}">{lines("code", 3)}</div>'
+    first, second = printed_texts(chromium, tmp_path, lines("before", 17) + code + result)
+    assert "code2" in first and "result" not in first
+    assert "result0" in second
+
+
+def test_a_last_page_of_a_line_or_two_is_saved(chromium, tmp_path):
+    """38 lines of 26.4 pixels are higher than the page, of 24 pixels they are not."""
+    items = "".join(f"<li>item{number}</li>" for number in range(38))
+    rule = "body { line-height: 1.65; } ul { font-size: 16px; margin: 0; }"
+    (page,) = printed_texts(chromium, tmp_path, f"<ul>{items}</ul>", rule)
+    assert "item37" in page
+
+
+def test_rows_of_a_table_take_one_line_where_they_fit(chromium, tmp_path):
+    def pages(words):
+        row = f"<tr><td>{'several words ' * words}</td><td>{'and more ' * words}</td></tr>"
+        table = f'<table class="dataframe" style="font-size: 16px">{row * 30}</table>'
+        return printed_texts(chromium, tmp_path, table)
+
+    narrow, wide = pages(2), pages(12)
+    assert len(narrow) == 1 < len(wide)
+
+
+def test_a_long_line_of_code_goes_on_with_an_indent():
+    soup = BeautifulSoup(
+        '<pre><span class="k">def</span> f():\n    <span class="s">"a\n    b"</span>\n</pre>',
+        "html.parser",
+    )
+    _hang(soup, soup.pre)
+    code = soup.pre.find_all("span", class_="code-line", recursive=False)
+    assert [line.get_text() for line in code] == ["def f():\n", '    "a\n', '    b"\n']
+    assert [line["style"] for line in code] == ["--indent: 0ch", "--indent: 4ch", "--indent: 4ch"]
+    assert code[2].find(class_="s").get_text() == '    b"'
 
 
 def test_invalid_input_is_rejected_before_any_work(checkout, tmp_path, monkeypatch):

@@ -61,7 +61,7 @@ def test_the_table_shows_badge_evidence_and_corrected_form():
     assert [item["id"] for item in shown.entries] == ["N-0.46", "T3.5"]
     html = shown._repr_html_()
     assert '<span class="verdict verdict-misprint">misprint</span>' in html
-    assert "<em>Corrected:</em> 1 - 2/(1 + e<sup>ε</sup>)" in html
+    assert "<em>Corrected:</em> 1\xa0− 2/(1 + e<sup>ε</sup>)" in html
     assert "0.4621" in repr(shown)
     assert '<span class="grade grade-exact">exact</span>' in html and "exact" in repr(shown)
 

@@ -9,6 +9,7 @@ the size of their markers.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from book.chapters import plots
 from book.chapters.figures import TITLES
 from book.chapters.plots import Options
 from book.chapters.selection import LEAST_BAGS
+from labelaudit.checks import Floats
 from labelaudit.learning.sweep.grid import CLEAN
 from labelaudit.mechanisms import KINDS
 
@@ -39,6 +41,10 @@ SMALLEST = 1e-9
 LEAST_LOSS = 0.01
 # The width and height of a note on a figure, in points.
 NOTE = (16.0, 9.5)
+# Where a note may stand, from its point to the middle of its left edge, in points: best ones first.
+OFFSETS = [(6.0, 0.0), (6.0, -4.0), (6.0, 4.0), (6.0, -8.0), (6.0, 8.0), (-4.0, -13.0)]
+OFFSETS += [(-4.0, 13.0), (-18.0, 0.0)]
+OFFSETS += [(x, y) for x in (12.0, 20.0, -24.0) for y in (-12.0, 12.0, -20.0, 20.0)]
 
 
 class Note(NamedTuple):
@@ -58,7 +64,8 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
     """
     if by not in FAMILIES:
         raise ValueError(f"by must be one of {', '.join(FAMILIES)}, not {by!r}")
-    figure, axes = _both_advantages(chosen, 3.0)
+    # The legend takes its height from all rows; one alone must be taller.
+    figure, axes = _both_advantages(chosen, 3.0 if chosen["dataset"].nunique() > 1 else 4.0)
     notes: dict[Axes, list[Note]] = {}
     for axis, rows, measure in axes:
         bins = Bins.of(rows[measure])
@@ -221,17 +228,72 @@ def _draw(
 
 
 def _write_notes(axes: Axes, notes: list[Note]) -> None:
-    """Write the notes, each above those it would overlap."""
-    taken: list[tuple[float, float]] = []
+    """Write the notes where no marker and no other note hides them.
+
+    A percentage stays to the right of its point, in the order of the points. Another note goes
+    where the fewest markers and lines are; a thin line leads back from one that is far away.
+    """
     scale = 72 / axes.figure.dpi
-    for note in sorted(notes, key=lambda note: note.y):
-        across, height = scale * axes.transData.transform((note.x, note.y))
-        up = height
-        for x, y in sorted(taken, key=lambda position: position[1]):
-            if abs(across - x) < NOTE[0] and abs(up - y) < NOTE[1]:
-                up = y + NOTE[1]
-        taken.append((across, up))
-        offset: Options = {"xytext": (5, up - height), "textcoords": "offset points"}
-        style: Options = {"fontsize": 9, "color": note.colour, "zorder": 6, "va": "center"}
-        written = axes.annotate(note.text, note[:2], annotation_clip=False, **style, **offset)
-        written.set_path_effects([withStroke(linewidth=2, foreground="white")])
+    points, lines = (scale * part for part in _obstacles(axes))
+    taken: list[tuple[float, float]] = []
+
+    def clashes(left: float, middle: float) -> int:
+        def inside(obstacles: Floats, margin: float) -> int:
+            x, y = obstacles[:, 0] - left, np.abs(obstacles[:, 1] - middle)
+            near = (x > -margin) & (x < NOTE[0] + margin) & (y < NOTE[1] / 2 + margin)
+            return int(near.sum())
+
+        beside = [abs(left - x) < NOTE[0] and abs(middle - y) < NOTE[1] for x, y in taken]
+        beside += [middle - NOTE[1] / 2 < scale * axes.bbox.y0, left < scale * axes.bbox.x0]
+        return 100 * sum(beside) + 10 * inside(points, 2.5) + inside(lines, 0)
+
+    notes = sorted(notes, key=lambda note: note.y)
+    fractions = [note for note in notes if "%" in note.text]
+    places = [scale * axes.transData.transform(note[:2]) for note in fractions]
+    for note, (x, y), height in zip(fractions, places, _apart([y for _, y in places]), strict=True):
+        taken.append((x + 5, height))
+        _write_note(axes, note, (5, height - y))
+    for note in notes:
+        if note not in fractions:
+            x, y = scale * axes.transData.transform(note[:2])
+            offset = min(OFFSETS, key=lambda offset: clashes(x + offset[0], y + offset[1]))
+            taken.append((x + offset[0], y + offset[1]))
+            _write_note(axes, note, offset)
+
+
+def _apart(heights: list[float]) -> list[float]:
+    """Sorted heights, moved up and down until notes there do not overlap.
+
+    >>> _apart([0.0, 1.0, 40.0])
+    [-4.25, 5.25, 40.0]
+    """
+    up, down = list(heights), list(heights)
+    for index in range(1, len(heights)):
+        up[index] = max(up[index], up[index - 1] + NOTE[1])
+        down[-1 - index] = min(down[-1 - index], down[-index] - NOTE[1])
+    return [(high + low) / 2 for high, low in zip(up, down, strict=True)]
+
+
+def _obstacles(axes: Axes) -> tuple[Floats, Floats]:
+    """The markers of a figure, and points along its lines and bars, in pixels."""
+    points, steps = [np.empty((0, 2))], [np.empty((0, 2))]
+    for line in axes.get_lines():
+        path = line.get_transform().transform(np.column_stack(line.get_data()).astype(float))
+        if line.get_marker() not in ("None", "_", "|"):
+            points.append(path)
+        if line.get_linestyle() != "None":
+            steps += [np.linspace(start, end, 40) for start, end in itertools.pairwise(path)]
+    for bars in axes.collections:
+        ends = [bars.get_transform().transform(path.vertices) for path in bars.get_paths()]
+        steps += [np.linspace(path[0], path[-1], 20) for path in ends]
+    return np.concatenate(points), np.concatenate(steps)
+
+
+def _write_note(axes: Axes, note: Note, offset: tuple[float, float]) -> None:
+    """Write a note `offset` points from its point."""
+    style: Options = {"fontsize": 9, "color": note.colour, "zorder": 6, "va": "center"}
+    style |= {"xytext": offset, "textcoords": "offset points", "annotation_clip": False}
+    if max(abs(offset[0]) / 2, abs(offset[1])) > NOTE[1] / 2:
+        style["arrowprops"] = {"arrowstyle": "-", "linewidth": 0.6, "color": note.colour}
+    written = axes.annotate(note.text, note[:2], **style)
+    written.set_path_effects([withStroke(linewidth=2, foreground="white")])

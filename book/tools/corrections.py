@@ -37,6 +37,9 @@ FIGURE = re.compile(
     r'(?P<before><figure [^>]*id="fig-(?P<name>[\w-]+)"[^>]*>\s*<img [^>]*src=")'
     r'(?P<folder>(?:\.\./)*_images/)(?P<file>[^"/]+)(?P<suffix>\.\w+)"'
 )
+WIDTH = re.compile(r'<svg[^>]*? width="([\d.]+)pt"')
+# Three quarters of this are the column of a phone.
+ON_A_PHONE = 460
 DATAFRAME = re.compile(r'<table border="1" class="dataframe">.*?</table>', re.DOTALL)
 INDEX = re.compile(r"(<tr[^>]*>\s*)<th>([^<]*)</th>\s*")
 
@@ -67,7 +70,19 @@ def _named(figure: re.Match[str], images: Path, renamed: set[Path]) -> str:
     if old != new and old.is_file():
         shutil.copyfile(old, new)
         renamed.add(old)
-    return f'{figure["before"]}{figure["folder"]}{new.name}"'
+    return f'{figure["before"]}{figure["folder"]}{new.name}"{_natural_width(new)}'
+
+
+def _natural_width(picture: Path) -> str:
+    """The attribute that tells the style sheet how wide a drawing is, if it is wider than a phone.
+
+    A drawing of matplotlib is measured in points, a page in pixels.
+    """
+    if picture.suffix != ".svg" or not picture.is_file():
+        return ""
+    width = WIDTH.search(picture.read_text(encoding="utf-8"))
+    pixels = float(width[1]) * 4 / 3 if width else 0.0
+    return f' style="--natural: {pixels:.0f}px"' if pixels > ON_A_PHONE else ""
 
 
 def readable_table(html: str) -> str:

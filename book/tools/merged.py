@@ -43,8 +43,18 @@ body { margin: 0; }
 .page-of-book { break-before: page; }
 .bd-article details.ledger-proof > summary { display: block; font-style: italic; }
 .run-this-chapter, .how-this-page-was-made { break-inside: avoid !important; }
+/* Chromium breaks a box that could scroll on paper, but not in the columns of `paper.js`. */
+.page-of-book :is(.admonition, .proof, .solution, details) { overflow: visible !important; }
 .paper-broken { break-inside: auto !important; }
+.paper-apart { break-after: auto !important; }
+.paper-one-line :is(th, td) { white-space: nowrap; }
+.bd-main .bd-content table.paper-small { font-size: 0.84em; }
+.bd-main .bd-content table.paper-small :is(th, td) { padding: 0.15em 0.35em; }
+.paper-tight { line-height: 1.5; }
+.bd-article.paper-tight p, .bd-article.paper-tight :is(ul, ol) { margin-bottom: 0.8em; }
 .bd-article figure img { object-fit: contain; }
+.code-line { display: block; padding-left: calc(var(--indent) + 4ch);
+  text-indent: calc(-4ch - var(--indent)); }
 .book-contents { columns: 2; column-gap: 2.5em; font-size: 0.86em; }
 .book-contents p, .book-contents li { margin: 0; line-height: 1.45; }
 .book-contents ol { list-style: none; margin: 0 0 0.5em; padding: 0; break-before: avoid; }
@@ -172,6 +182,15 @@ def _article(soup: BeautifulSoup, name: str, names: Sequence[str], anchors: set[
         explorer.clear()
         explorer.attrs = {"class": "admonition note"}
         explorer.string = NO_EXPLORER
+    for output in article.select(".tag_hide-output details.hide:has(table.dataframe)"):
+        # Prose refers to such a table. Folded verdicts are left out: the ledger has them all.
+        for folded in output.find_parent(class_="cell").select("details.hide"):
+            if folded is not output:
+                folded.decompose()
+        output.summary.decompose()
+        output.unwrap()
+    for code in article.select("pre:not(.tag_wrapped-output pre)"):
+        _hang(soup, code)
     _solutions_last(soup, article)
     article["id"] = ""
     for element in article.find_all(id=True):
@@ -207,6 +226,26 @@ def _solutions_last(soup: BeautifulSoup, article: Tag) -> None:
     for solution in solutions:
         last.append(solution.extract())
     section.append(last)
+
+
+def _hang(soup: BeautifulSoup, code: Tag) -> None:
+    """Make each line of code a block of its own: the rest of a long line is then indented."""
+    lines = [soup.new_tag("span")]
+    for part in list(code.children):
+        for piece in part.get_text().splitlines(keepends=True):
+            copied = NavigableString(piece)
+            if isinstance(part, Tag):
+                copied = soup.new_tag(part.name, attrs=part.attrs, string=piece)
+            lines[-1].append(copied)
+            if piece.endswith("\n"):
+                lines.append(soup.new_tag("span"))
+    code.clear()
+    for line in lines:
+        text = line.get_text()
+        if text:
+            line["class"] = "code-line"
+            line["style"] = f"--indent: {len(text) - len(text.lstrip())}ch"
+            code.append(line)
 
 
 def _drop(link: Tag) -> None:

@@ -156,6 +156,8 @@ def print_page(source: Path, output: Path, browser: str) -> None:
                     raise PdfFailed(f"formulas that MathJax could not set: {'; '.join(unset)}")
                 page.emulate_media(media="print")
                 page.evaluate(FILL_PAGES, PAGE)
+                if wide := page.evaluate(TOO_WIDE, PAGE):
+                    raise PdfFailed(f"wider than the paper: {'; '.join(wide)}")
                 page.pdf(
                     path=output,
                     outline=True,
@@ -178,6 +180,19 @@ UNSET = """() => [...document.querySelectorAll('.math')]
     .filter(formula => !formula.querySelector('mjx-container') ||
                        formula.querySelector('[data-mml-node="merror"]'))
     .map(formula => formula.textContent.trim().slice(0, 80)).slice(0, 5)"""
+
+# What is wider than a sheet: Chromium would shrink all pages to fit it, not this one alone.
+TOO_WIDE = """({ width }) => [...document.querySelectorAll('.page-of-book')].flatMap(article => {
+    const style = article.getAttribute('style') ?? '';
+    article.style.width = `${width}px`;
+    const edge = article.getBoundingClientRect().right + 1;
+    const wide = [...article.querySelectorAll('table, pre, img, div')]
+        .filter(element => element.checkVisibility())
+        .filter(element => element.getBoundingClientRect().right > edge)
+        .map(element => `${element.localName} ${element.textContent.trim().slice(0, 40)}`);
+    article.setAttribute('style', style);
+    return wide;
+}).slice(0, 5)"""
 
 
 def bookmarks(reader: Any) -> Iterator[Bookmark]:

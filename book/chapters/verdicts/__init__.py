@@ -49,6 +49,13 @@ _ROOT = re.compile(r"\bsqrt(?:\((\d+|[A-Za-z]+)\)|(?=\())")
 _SCRIPT = re.compile(
     r"(?<=[\w)\]}|∑∏])([\^_])(?:(?=[({])|([+-]?(?:\d+(?:\.\d+)?|[A-Za-z]+)|\+|\|\w\|))"
 )
+# A minus of a formula, but not the hyphen of a word, of an id such as T3.7-I, or of 1e-4. No line
+# breaks beside a true minus sign, unless a space follows.
+_GREEK = "αβγδεηθλμπσΣ"
+_MINUS = re.compile(
+    rf"(?:(?<=[)\]}}|])|(?<![\w.-])(\d+|\d*[a-df-z{_GREEK}]\d?|e)|(?<=[\s(=])|^)-"
+    rf"(?=[(|]|ln|(?:\d+[a-z{_GREEK}]?|\d*\.\d+|[a-zA-Z{_GREEK}]\d?)(?!\w))"
+)
 _CITED = re.compile(r"[Cc]hapter (\d+) \[([\w-]+)\]")
 
 
@@ -173,7 +180,9 @@ def typeset(text: str) -> str:
     >>> typeset("mu_i <= e^(-2 beta^2 k) sqrt(k)")
     'μ<sub>i</sub> ≤ e<sup>−2 β<sup>2</sup> k</sup> √k'
     >>> typeset("(eta - pi)^+ and q^|j|")
-    '(η - π)<sup>+</sup> and q<sup>|j|</sup>'
+    '(η\xa0− π)<sup>+</sup> and q<sup>|j|</sup>'
+    >>> typeset("min{p,1-p} in D-1/k2 and T3.7-I")
+    'min{p,1−p} in D-1/k2 and T3.7-I'
     >>> typeset("P(y < 1) is in thm:non_asymptotic")
     'P(y &lt; 1) is in thm:non_asymptotic'
     >>> typeset("|I| <= eps in D3.6-eps, V1 in LA.10-V1")
@@ -212,4 +221,5 @@ def _body(text: str, match: re.Match[str]) -> tuple[str | None, int]:
 def _plain(text: str) -> str:
     text = _SIGN.sub(lambda match: SIGNS[match[0]], text)
     text = escape(_LETTER.sub(lambda match: LETTERS[match[0]], text), quote=False)
+    text = _MINUS.sub(lambda match: f"{match[1] or ''}−", text.replace(" - ", "\xa0− "))
     return _INDEX.sub(r"\1<sub>\2</sub>", text)

@@ -13,7 +13,7 @@
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     let count = 0;
     for (const row of entries) {
-      const text = row.textContent.toLowerCase();
+      const text = row.textContent.toLowerCase().replaceAll("−", "-");
       const right = Object.entries(wanted).every(([field, name]) => !name || row.dataset[field] === name);
       row.hidden = !right || !words.every(
         word => text.includes(word) || text.includes(lettered(word)));
