@@ -19,7 +19,7 @@ def glued(chapter):
 def test_no_bound_of_chapter_three_is_crossed():
     loose = pd.read_csv(executed("03_label_aggregation").folder / "files" / "looseness.csv")
     error = loose["error"] / loose["exact"]
-    for name in ("LA.2", "T3.3", "Bessel", "0.93765"):
+    for name in ("LA.2", "T3.3", "Bessel", "root"):
         assert (loose[name] > 1 - 4 * error - 1e-9).all(), name
     numbers = glued("03_label_aggregation")
     assert (numbers["two-mixed"], numbers["two-alone"]) == (0.1875, 0.5)

@@ -23,7 +23,7 @@ REACH = 18
 
 
 def suppressed(bag_size: int, threshold: int) -> CountChannel:
-    """The count if it is at least `threshold`, else one symbol for all smaller counts with 0.
+    """The count if it is at least `threshold`, else one symbol for the smaller counts, 0 included.
 
     >>> suppressed(4, 2).matrix.argmax(axis=1).tolist()
     [0, 0, 2, 3, 4]
