@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString
+from bs4.element import NavigableString, PageElement
 
 HEADINGS = re.compile(r"^h[1-6]$")
 # What a page needs a browser for, or repeats on every page.
@@ -182,13 +182,15 @@ def _article(soup: BeautifulSoup, name: str, names: Sequence[str], anchors: set[
         explorer.clear()
         explorer.attrs = {"class": "admonition note"}
         explorer.string = NO_EXPLORER
-    for output in article.select(".tag_hide-output details.hide:has(table.dataframe)"):
+    for cell in article.select(".cell.tag_hide-output:has(details.hide table.dataframe)"):
         # Prose refers to such a table. Folded verdicts are left out: the ledger has them all.
-        for folded in output.find_parent(class_="cell").select("details.hide"):
-            if folded is not output:
+        for folded in cell.select("details.hide"):
+            if folded.select_one("table.dataframe") is None:
                 folded.decompose()
-        output.summary.decompose()
-        output.unwrap()
+                continue
+            for summary in folded.find_all("summary", recursive=False):
+                summary.decompose()
+            folded.unwrap()
     for code in article.select("pre:not(.tag_wrapped-output pre)"):
         _hang(soup, code)
     _solutions_last(soup, article)
@@ -233,9 +235,10 @@ def _hang(soup: BeautifulSoup, code: Tag) -> None:
     lines = [soup.new_tag("span")]
     for part in list(code.children):
         for piece in part.get_text().splitlines(keepends=True):
-            copied = NavigableString(piece)
+            copied: PageElement = NavigableString(piece)
             if isinstance(part, Tag):
-                copied = soup.new_tag(part.name, attrs=part.attrs, string=piece)
+                copied = soup.new_tag(part.name, string=piece)
+                copied.attrs = dict(part.attrs)
             lines[-1].append(copied)
             if piece.endswith("\n"):
                 lines.append(soup.new_tag("span"))
