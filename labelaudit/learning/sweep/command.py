@@ -76,7 +76,7 @@ def run_sweep(arguments: argparse.Namespace) -> int:
     audits = advantages.plan(grid, data, store) if shard[0] == 1 else None
     workers = arguments.workers or sweep.default_workers()
     _print_plan(schedule, audits, workers if arguments.engine == "local" else None, store)
-    if grid.for_data(data.name).rate_limits:
+    if grid.for_data(data.name).rate_limits and schedule.to_do:
         print("the search plans further learning rates as the results come")
     if arguments.dry_run:
         return 0
