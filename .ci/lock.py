@@ -6,7 +6,8 @@ environment.yml too. `make lock` runs it.
 
 `python .ci/lock.py check` asks the package index, page by page, whether every pin has a wheel for
 each supported system and Python. It downloads no wheel and installs nothing. Run it when a lock
-has changed.
+has changed. Packages that another system alone needs, such as colorama, are in no lock; pip takes
+their newest versions there, and this check does not see them.
 """
 
 from __future__ import annotations

@@ -128,13 +128,13 @@ def _select(eta: Floats, mechanism: Mechanism, level: float) -> np.float64:
 
     base = int(np.float64(1.0).view(np.int64))
     for shift in (3 * RADIX, 2 * RADIX, RADIX, 0):
-        reached = np.cumsum(_size_masses(eta, mechanism, base, shift)) / eta.size >= level
+        reached = np.cumsum(size_masses(eta, mechanism, base, shift)) / eta.size >= level
         index = int(np.argmax(reached)) if reached.any() else reached.size - 1
         base += max(index - 1, 0) << shift
     return np.int64(base).view(np.float64)
 
 
-def _size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Floats:
+def size_masses(eta: Floats, mechanism: Mechanism, base: int, shift: int) -> Floats:
     """Mass of the ratio sizes below, in each bin, and above, over bags, examples and releases."""
     from labelaudit.kernels.distribution import BINS, size_masses
 

@@ -335,6 +335,19 @@ def test_published_counts_say_what_they_should():
     assert la.worth([0.3], la.mechanisms.random_subset(0.2))[0] == pytest.approx(0.2)
 
 
+def test_a_named_mechanism_is_not_taken_for_the_users():
+    """A wrong eta contradicts the channel of a file, not one that the package makes itself."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random(20_000) < 0.1).astype(np.uint8)
+    estimates = known_estimates(np.full(labels.size, 0.45), labels)
+    plan = report.AuditPlan(mechanisms=["rr", "rr-prior=0.4"], epsilons=[1.0], utility="none")
+    exposures = report.expose(labels, estimates, plan)
+    assert any(exposure.refuted for exposure in exposures)
+    for exposure in exposures:
+        decision = report.decide(exposure, report.Target("epsilon", 1.0), trusted=False)
+        assert (decision.word, decision.why) == ("meets", "its epsilon is known")
+
+
 def test_mechanisms_in_use_are_audited_by_name():
     names = ["suppressed=5", "rounded=5", "censored=1", "gaussian=2", "subset=0.1"]
     audit = la.audit(

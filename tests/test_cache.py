@@ -40,9 +40,6 @@ subprocess.run([sys.executable, "-c", "import labelaudit.used.worker"], check=Tr
 inner.value"""
 
 
-# One worker makes the small book and its first run for all of them.
-
-
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A clone that also holds a file a chapter reads and modules that it imports."""

@@ -242,7 +242,7 @@ def test_arrows_point_one_way():
         assert not wrong, f"{module} may not import {sorted(wrong)}"
 
 
-# A row of a user's table passes these files of `labelaudit/report` in this order.
+# A file of `labelaudit/report` may import only files that stand before it here.
 STEPS = ("intervals", "words", "eta", "plan", "attack", "utility", "decisions", "scenarios", "page",
          "audit", "stream", "command")  # fmt: skip
 

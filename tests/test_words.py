@@ -12,15 +12,18 @@ WORDS = {
     r"\bconceit\b": "overconfident",
     r"\bflattery\b": "optimism",
     r"\bmates\b": "other members of the bag",
-    r"\bfor (?:one|given|found|here|few|said) in\b": "a loop variable named by what it holds",
+    r"\bfor (?:\w+, )*(?:one|given|found|here|few|said)(?:, \w+)* in\b": (
+        "a loop variable named by what it holds"
+    ),
 }
-SUFFIXES = {".css", ".js", ".md", ".py", ".yml"}
+SUFFIXES = {".css", ".j2", ".js", ".md", ".py", ".yml"}
+FOLDERS = ("labelaudit", "book", "notebooks", "data_scripts", "benchmarks")
 
 
 def sources():
-    folders = (ROOT / name for name in ("labelaudit", "book", "notebooks"))
+    folders = (ROOT / name for name in FOLDERS)
     paths = [path for folder in folders for path in folder.rglob("*") if path.suffix in SUFFIXES]
-    return [ROOT / "README.md", *paths]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *paths]
 
 
 def wrong_words(text):

@@ -145,8 +145,9 @@ def read_headlines(checkout: Checkout) -> dict[str, Any]:
 def write_index(checkout: Checkout) -> None:
     """Write `_build/runs/index.html`, a list of all runs."""
     rows = [
-        f'<tr><td><a href="{escape(run["run"])}/{run["chapter"]}.html">{escape(run["title"])}</a>'
-        f"<td>{escape(changes(run))}<td>{run['started']}<td>{run['seconds']:g} s"
+        f'<tr><td><a href="{escape(run["run"])}/{escape(run["chapter"])}.html">'
+        f"{escape(run['title'])}</a>"
+        f"<td>{escape(changes(run))}<td>{escape(str(run['started']))}<td>{run['seconds']:g} s"
         for run in list_runs(checkout)
     ]
     page = (

@@ -36,6 +36,8 @@ class Kind:
     # What is published, in a line; `k` is the bag size, `flip` the probability of a wrong label,
     # `other` what replaces it, `counted` what a count is of.
     explanation: str = "a mechanism of your own"
+    # Whether its code or channel comes from a user's file.
+    own: bool = False
 
 
 _BAG, _NOISE = ("bag_size",), ("epsilon",)

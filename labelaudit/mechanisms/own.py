@@ -74,18 +74,14 @@ def kind_named(name: str) -> Kind:
         title, short = f"{make.__name__} of {path.name}", make.__name__
     parameters = _parameters(make, short)
     return replace(
-        KINDS["channel"], name=short, title=title, option=name, make=make, parameters=parameters
-    )
-
-
-def is_own(kind: Kind) -> bool:
-    """Whether a kind is the user's."""
-    return kind not in OPTIONS.values()
+        KINDS["channel"], name=short, title=title, option=name, make=make, parameters=parameters,
+        own=True,
+    )  # fmt: skip
 
 
 def construct(kind: Kind, values: dict[str, Any]) -> Mechanism:
     """A mechanism with these parameter values; a one-line error where the user's own fails."""
-    if not is_own(kind):
+    if not kind.own:
         return kind.make(**values)
     shown = ", ".join(f"{name}={value:g}" for name, value in values.items())
     with one_line(f"{kind.name}({shown}) cannot be made"):

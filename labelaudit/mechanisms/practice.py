@@ -8,7 +8,7 @@ rr-prior=0.1.
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -109,14 +109,35 @@ _RR_PRIOR = (
     "each label is replaced by {other} with probability {flip:.2g}, or nothing is told where the"
     " guess without it is better; the guess is by P(label = 1) ="
 )
-# Constructor, colour, marker, and what is published, with the number after it.
-IN_USE: dict[str, tuple[Callable[..., CountChannel], str, str, str]] = {
-    "suppressed": (suppressed, "#D55E00", "P", f"{COUNT}, unless there are fewer than"),
-    "rounded": (rounded, "#56B4E9", "X", f"{COUNT}, to the nearest multiple of"),
-    "censored": (censored_ends, "#8C510A", "p", f"{COUNT}, kept away from 0 and {{k}} by"),
-    "gaussian": (discrete_gaussian, "#AA4499", "h", f"{COUNT}, plus Gaussian noise of size"),
-    "subset": (random_subset, "#882255", "*", "a random fraction of the labels:"),
-    "rr-prior": (response_with_prior, "#332288", "d", _RR_PRIOR),
+
+
+class InUse(NamedTuple):
+    """A constructor, what it takes before its number, its style, and what it publishes."""
+
+    make: Callable[..., CountChannel]
+    parameters: tuple[str, ...]
+    whole: bool
+    colour: str
+    marker: str
+    published: str
+
+
+_BAG = ("bag_size",)
+IN_USE = {
+    "suppressed": InUse(
+        *(suppressed, _BAG, True, "#D55E00", "P", f"{COUNT}, unless there are fewer than")
+    ),
+    "rounded": InUse(
+        *(rounded, _BAG, True, "#56B4E9", "X", f"{COUNT}, to the nearest multiple of")
+    ),
+    "censored": InUse(
+        *(censored_ends, _BAG, True, "#8C510A", "p", f"{COUNT}, kept away from 0 and {{k}} by")
+    ),
+    "gaussian": InUse(
+        *(discrete_gaussian, _BAG, False, "#AA4499", "h", f"{COUNT}, plus Gaussian noise of size")
+    ),
+    "subset": InUse(random_subset, (), False, "#882255", "*", "a random fraction of the labels:"),
+    "rr-prior": InUse(response_with_prior, ("epsilon",), False, "#332288", "d", _RR_PRIOR),
 }
 
 
@@ -127,14 +148,13 @@ def kind_in_use(name: str) -> Kind:
     (9, 3)
     """
     option, _, text = name.partition("=")
-    make, colour, marker, published = IN_USE[option]
+    make, parameters, whole, colour, marker, published = IN_USE[option]
     try:
         value: Any = float(text)
     except ValueError:
         raise ValueError(f"{option} is written {option}=NUMBER, not {name!r}") from None
-    if option not in ("gaussian", "subset", "rr-prior"):
+    if whole:
         value = checks.whole_number(int(value) if value.is_integer() else value, option)
-    parameters = {"subset": (), "rr-prior": ("epsilon",)}.get(option, ("bag_size",))
 
     def ready(*, bag_size: int = 1, epsilon: float = 1.0) -> Any:
         values = {"bag_size": bag_size, "epsilon": epsilon}

@@ -2,10 +2,10 @@
 
 `labelaudit.audit` does all of it; each step is a function of its own. A row of the table goes
 through them in one direction: `plan` reads and checks the table, `eta` learns the attacker's prior,
-`attack` averages the attack on every setting, `decisions` decides what meets the target, `utility`
-measures what that costs, `scenarios` shows what the average does not, and `page` writes all of it.
-`audit` calls them in this order; `words` holds the sentences, `intervals` the errors of numbers.
-`stream` is for priors of any size, without labels.
+`attack` averages the attack on every setting, `utility` measures what a setting costs, `decisions`
+decides what meets the target, `scenarios` shows what the average does not, and `page` writes all of
+it. `audit` calls them; `words` holds the sentences, `intervals` the errors of numbers. `stream` is
+for priors of any size, without labels.
 
 >>> from labelaudit.report import AuditPlan
 >>> [setting.title for setting in AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings]

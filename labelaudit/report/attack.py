@@ -18,7 +18,7 @@ from labelaudit import multiclass
 from labelaudit.advantage import additive_advantage, multiplicative_advantage
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats, Ints
-from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms import CountChannel, Mechanism
 from labelaudit.mechanisms.own import check_epsilon, check_own, has_channel
 from labelaudit.partitions import bags_by_size, partition
 from labelaudit.report.eta import EtaEstimates, Labels, Progress
@@ -406,7 +406,8 @@ def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[S
         rest = tuple(pair for pair in setting.parameters if pair[0] != "bag_size")
         if len(rest) == len(setting.parameters) or (setting.kind, rest) in seen:
             continue
-        if setting.own and sizes[-1] > MOST_WITH_MATRIX:
+        has_matrix = setting.own or isinstance(setting.mechanism, CountChannel)
+        if has_matrix and sizes[-1] > MOST_WITH_MATRIX:
             continue
         seen.add((setting.kind, rest))
         checked = True

@@ -24,6 +24,7 @@ from labelaudit.report.attack import (
 from labelaudit.report.decisions import Advice, Decision, advise, decide, focus_of, searched
 from labelaudit.report.eta import (
     FOLDS,
+    SIGNIFICANT,
     BagFacts,
     EtaEstimates,
     Progress,
@@ -175,7 +176,7 @@ def audit(
 def begun(
     table: Any, label: str = "", *, ids: bool = True, **options: Any
 ) -> Callable[[Progress], Report | ClassReport]:
-    """All that can be rejected is, and what is left to do comes back; several classes too."""
+    """Check table and options, and return the work that is left, for two classes or more."""
     try:
         return partial(run, *prepared(table, label, **options), ids=ids)
     except ValueError as error:
@@ -242,10 +243,10 @@ def run(
         scenarios.drawn_again(table, etas[0], setting, plan.repeats, plan.seed) for setting in focus
     ]
     size = len(table), MOST_RECORDS
-    doubts = (*size, scenarios.leaks(table), trusted, estimates.recalibrated, facts)
+    facts_to_warn_of = (*size, scenarios.leaks(table), trusted, estimates.recalibrated, facts)
     return Report(
         **concluded(target, stake, decisions, utilities, own_decisions, facts is not None),
-        warnings=tuple(words.paragraphs("warnings", *doubts)),
+        warnings=tuple(words.paragraphs("warnings", *facts_to_warn_of)),
         table=table,
         plan=plan,
         estimates=estimates,
@@ -352,7 +353,7 @@ def run_classes(
     target = plan.target_of(stake)
     # One test for every class; the smallest of their p-values counts for all.
     limit = target.matters(stake)
-    wrong = [each.p_value * len(tests) < 0.05 and each.excess > limit for each in tests]
+    wrong = [each.p_value * len(tests) < SIGNIFICANT and each.excess > limit for each in tests]
     estimates = EtaEstimates(etas, True, tests[0])
     attacks = Attacks(codes, estimates, plan, progress, table.persons, attack_classes)
     decisions = tuple(decide(each, target, trusted=not any(wrong)) for each in attacks(settings))

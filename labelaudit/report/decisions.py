@@ -26,6 +26,8 @@ from labelaudit.report.utility import Utility, first_bags, worth_of
 MEETS, MISSES, UNCLEAR = "meets", "misses", "cannot tell"
 # Labels whose worth differs by less than this fraction count as worth the same.
 MATERIAL = 0.2
+# Of settings that cost the same, one whose epsilon is more than this many times another's is worse.
+COMPARABLE = 2
 # A setting that proves more than this fraction of the labels is never recommended without a word.
 MOST_PROVEN = 0.001
 # Records on which the advantage by eta is computed while searching.
@@ -66,6 +68,16 @@ class Decision:
     def unclear(self) -> bool:
         """Whether the data cannot tell."""
         return self.word == UNCLEAR
+
+
+def meets_by_priors(target: Target, additive: float, percentile: float, epsilon: float) -> bool:
+    """Whether a setting meets the target if the priors are true: nothing else is known of them.
+
+    >>> meets_by_priors(Target("epsilon", 1.0), 0.2, 3.0, epsilon=1.0)
+    True
+    """
+    known = {"additive": additive, "multiplicative": percentile, "epsilon": epsilon}
+    return known[target.kind] <= target.value
 
 
 def decide(
@@ -178,6 +190,18 @@ class Advice:
         worths = [self.worth, other.worth]
         return min(worths) >= (1 - MATERIAL) * max(worths)
 
+    def of_equal_cost(self, chosen: Sequence[Self]) -> list[Self]:
+        """Those of `chosen` that cost about as much as this one, the strongest guarantee first.
+
+        At an equal cost nobody should take a much weaker guarantee: such settings are left out.
+        """
+        equal = [
+            other for other in chosen if other.proves == self.proves and self.costs_the_same(other)
+        ]
+        strongest = min(other.guarantee for other in equal)
+        comparable = [other for other in equal if other.guarantee <= COMPARABLE * strongest]
+        return sorted(comparable, key=lambda other: other.guarantee)
+
 
 def advise(
     decisions: Sequence[Decision], utilities: Sequence[Utility], own_bags: Sequence[Decision] = ()
@@ -216,7 +240,7 @@ def advise(
 
 
 def least_noisy(decisions: Sequence[Decision]) -> Decision | None:
-    """The first that meets the target, before all others one that proves no label."""
+    """The first that meets the target and proves no label; else the first that meets it."""
     meeting = sorted((each for each in decisions if each.meets), key=lambda each: each.proves)
     return meeting[0] if meeting else None
 

@@ -26,7 +26,7 @@ from labelaudit.files import write_atomically
 from labelaudit.mechanisms import KINDS
 from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, MOST_WITH_MATRIX, SURE, Exposure, rounds_for
-from labelaudit.report.decisions import MATERIAL, MOST_PROVEN, Decision
+from labelaudit.report.decisions import COMPARABLE, MATERIAL, MOST_PROVEN, Decision
 from labelaudit.report.eta import FOLDS, MATTERS
 from labelaudit.report.intervals import COVERAGE, Interval
 from labelaudit.report.plan import Setting
@@ -117,7 +117,7 @@ def environment() -> Any:
         "words": words, "matters": MATTERS, "folds": FOLDS, "coverage": COVERAGE, "sure": SURE,
         "most_rows": MOST_ROWS, "most_named": MOST_NAMED, "most_with_known": MOST_WITH_KNOWN,
         "most_with_matrix": MOST_WITH_MATRIX, "least_in_group": LEAST_IN_GROUP,
-        "material": MATERIAL, "most_proven": MOST_PROVEN,
+        "material": MATERIAL, "comparable": COMPARABLE, "most_proven": MOST_PROVEN,
         "most_records": MOST_RECORDS, "rounds_for": rounds_for,
         "css": markupsafe.Markup((words.FOLDER / "report.css").read_text(encoding="utf-8")),
         "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
@@ -250,7 +250,7 @@ def _recommended(decision: Decision | None) -> dict[str, Any]:
 
 
 def made_at() -> str:
-    """The time of now, for the page."""
+    """The present time, as the page shows it."""
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 

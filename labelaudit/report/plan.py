@@ -24,10 +24,10 @@ from labelaudit.mechanisms.own import (
     OwnMechanismError,
     check_own,
     construct,
-    is_own,
     kind_named,
     one_line,
 )
+from labelaudit.mechanisms.practice import IN_USE
 from labelaudit.multiclass import ClassProportions, ClassRandomizedResponse, ClassResponseWithPrior
 from labelaudit.report.eta import LEARNERS, MATTERS, MOST_IN_BATCH
 
@@ -52,7 +52,7 @@ MOST_SPLITS = 2000
 CLASS_OPTIONS = ("rr", "llp", "rr-prior")
 RR_PRIOR = replace(
     KINDS["RR"], name="RR with prior", title="randomized response with a prior", option="rr-prior",
-    colour="#332288", marker="d",
+    colour=IN_USE["rr-prior"].colour, marker=IN_USE["rr-prior"].marker,
     explanation="of the likeliest classes one is released: the true one, or another at random",
 )  # fmt: skip
 
@@ -149,7 +149,7 @@ class Setting:
     @property
     def own(self) -> bool:
         """Whether the mechanism is the user's."""
-        return is_own(self.kind)
+        return self.kind.own
 
     def in_bags_of(self, size: int) -> Mechanism:
         """The mechanism with the same other parameters and bags of this size."""
@@ -272,7 +272,7 @@ class AuditPlan:
         return max(setting.mechanism.bag_size for setting in self.settings)
 
     def target_of(self, stake: float) -> Target:
-        """The target, or the default where there is so much at stake."""
+        """The target that was asked for, or the default, which depends on what is at stake."""
         return self.target or Target.of_stake(stake, self.level)
 
     def check_table(self, table: Table) -> None:

@@ -21,9 +21,9 @@ from labelaudit.advantage import measured
 from labelaudit.checks import Floats
 from labelaudit.distribution import (
     ROUNDING,
-    _size_masses,
     multiplicative_cdf,
     multiplicative_quantile,
+    size_masses,
 )
 from labelaudit.files import digest, write_atomically
 from labelaudit.kernels.distribution import BINS, RADIX
@@ -31,7 +31,7 @@ from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.mechanisms.own import has_channel
 from labelaudit.partitions import bags_by_size
-from labelaudit.report.decisions import MOST_PROVEN
+from labelaudit.report.decisions import MOST_PROVEN, meets_by_priors
 from labelaudit.report.eta import Progress
 from labelaudit.report.page import SavedReport, made_at, plain
 from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
@@ -215,7 +215,7 @@ def _at_the_ends(eta: Floats, mechanism: NoisyCount) -> float:
 
 def _masses(eta: Floats, mechanism: Mechanism, window: Window) -> Floats:
     if "points" not in window:
-        return _size_masses(eta, mechanism, window["base"], window["shift"])
+        return size_masses(eta, mechanism, window["base"], window["shift"])
     below = eta.size * multiplicative_cdf(eta, mechanism, window["points"])
     return np.pad(below, (0, BINS + 2 - below.size))
 
@@ -438,12 +438,11 @@ def stream_priors(
         if not members:
             raise ValueError(f"{source} has {rows} rows: too few for {title}")
         revealed = extreme / members if np.isinf(epsilon) else 0.0
-        known = {"additive": additive / members, "multiplicative": window["value"]}
         exposures.append(
             PriorsExposure(
                 *(title, epsilon, int(members), additive / members, label / members),
                 *(explained / variance if variance else 0.0, revealed, window["value"]),
-                meets=known.get(target.kind, epsilon) <= target.value,
+                meets=meets_by_priors(target, additive / members, window["value"], epsilon),
             )
         )
     spent = time.monotonic() - start

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from labelaudit.report.attack import Exposure
-    from labelaudit.report.decisions import Advice
 
 FOLDER = Path(__file__).parent
 # Why a setting meets the target, misses it, or neither can be told: the end of a sentence.
@@ -41,8 +40,6 @@ ADDITIVE_ALONE = (
     " are easy to guess, proving them adds little. Look at the labels that are proven, too, or set"
     " a multiplicative target."
 )
-# Of settings that cost the same, one whose epsilon is more than this many times another's is worse.
-COMPARABLE = 2
 # What to do where labels are released again.
 FIX_BAGS = (
     "If you publish again, fix the bags: keep everybody in the same bag, and give new people bags"
@@ -69,7 +66,7 @@ def templates(autoescape: bool) -> Any:
 @cache
 def _passages() -> Any:
     made = templates(autoescape=False)
-    made.filters |= {"explained": explained, "cheapest": cheapest}
+    made.filters |= {"explained": explained}
     made.globals |= {"ADDITIVE_ALONE": ADDITIVE_ALONE, "FIX_BAGS": FIX_BAGS}
     return made.get_template("sentences.txt.j2").module
 
@@ -101,21 +98,6 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     'a, b and c'
     """
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-def cheapest(chosen: Sequence["Advice"]) -> list["Advice"]:
-    """Those that cost about as much as the first, the strongest guarantee first.
-
-    At an equal cost nobody should take a much weaker guarantee: such settings are left out.
-    """
-    equal = [
-        each
-        for each in chosen
-        if each.proves == chosen[0].proves and chosen[0].costs_the_same(each)
-    ]
-    strongest = min(each.guarantee for each in equal)
-    comparable = [each for each in equal if each.guarantee <= COMPARABLE * strongest]
-    return sorted(comparable, key=lambda each: each.guarantee)
 
 
 def explained(exposure: "Exposure") -> str:
