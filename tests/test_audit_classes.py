@@ -119,6 +119,8 @@ def test_its_page_and_numbers(report, tmp_path):
     page = report.save(tmp_path / "party.html")
     html = page.read_text()
     assert report.headline in html and "no search between them" in html
+    # Class probabilities are not rescaled, so the rule must not say so.
+    assert "scaled to the labels once more" not in html
     numbers = json.loads(page.with_suffix(".json").read_text())
     assert len(numbers["settings"]) == 4 and numbers["classes"] == ["blue", "green", "red"]
     worths = [each["worth"] for each in numbers["utilities"]]
