@@ -94,7 +94,7 @@ def expected(data):
 def test_the_paper_grid_is_the_papers():
     paper = scale_grid("paper")
     assert len(paper) == 17_600 + 80  # and clean labels, whose AUC the paper mentions
-    kinds = [described["kind"] for described in paper.each()]
+    kinds = [described["kind"] for described in paper.descriptions()]
     assert {kind: kinds.count(kind) for kind in kinds} == {
         **{"clean": 1, "RR": 10, "LLP": 10, "LLP+Lap": 100, "LLP+Geom": 100}
     }
