@@ -182,7 +182,7 @@ def _article(soup: BeautifulSoup, name: str, names: Sequence[str], anchors: set[
         explorer.clear()
         explorer.attrs = {"class": "admonition note"}
         explorer.string = NO_EXPLORER
-    for cell in article.select(".cell.tag_hide-output:has(details.hide table.dataframe)"):
+    for cell in article.select(".cell.tag_hide-output:has(table.dataframe)"):
         # Prose refers to such a table. Folded verdicts are left out: the ledger has them all.
         for folded in cell.select("details.hide"):
             if folded.select_one("table.dataframe") is None:
