@@ -105,6 +105,8 @@ def _isolated(folder):
         stack.enter_context(np.errstate())
         stack.enter_context(matplotlib.rc_context({"backend": "agg"}))
         stack.enter_context(mock.patch.dict(os.environ, {"LABELAUDIT_BOOK": "1"}))
+        # An earlier test may have left a figure open, which no cell of the chapter drew.
+        plt.close("all")
         stack.callback(plt.close, "all")
         stack.callback(os.chdir, before)
         os.chdir(folder)
