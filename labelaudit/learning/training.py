@@ -85,8 +85,8 @@ class TrainingSettings:
     - "squared": the same with the squared error. Use it where noise makes the paper's loss run
       away: its gradients stay bounded.
     - "easy_llp": each member has a label made of the proportion. Use it for small bags, no noise.
-    - "centred_llp": the same with a variance that does not grow with the bag. Use it for large bags
-      where the likelihood takes too long.
+    - "centred_llp": the same with a variance that does not grow with the bag. Use it in place of
+      "easy_llp" for larger bags.
     """
     learning_rate: float = 1e-3
     """Adam's step; the paper searches eight from 1e-6 to 1e-2."""
