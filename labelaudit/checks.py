@@ -73,6 +73,8 @@ def prior(value: Any) -> None:
 
 def numbers(values: ArrayLike, name: str) -> Floats:
     """`values` as a float64 array of real numbers."""
+    if type(values) is np.ndarray and values.dtype == np.float64:
+        return values
     try:
         array = np.asarray(values)
     except ValueError:
@@ -127,6 +129,8 @@ def priors(eta: ArrayLike, bag_size: int) -> Floats:
 
 def kernel_ready(array: Floats) -> Floats:
     """`array` itself or a copy: contiguous, and writable, since numba compiles twice otherwise."""
+    if array.flags.c_contiguous and array.flags.writeable:
+        return array  # np.require takes longer to see this than the attack on a small bag
     return np.require(array, requirements=["C", "W"])
 
 
@@ -155,15 +159,15 @@ def one_release_each(priors: Floats, releases: NDArray[Any]) -> None:
         )
 
 
-def grid_counts(values: ArrayLike, scale: int, top: int, allowed: str) -> NDArray[np.int64]:
-    """Releases times `scale`, each within 1e-9 of a whole number from 0 to `top`."""
+def grid_counts(values: ArrayLike, scale: int, top: int, allowed: str) -> Floats:
+    """Releases times `scale`, each within 1e-9 of a whole number from 0 to `top`, as that number.
+
+    Clipped before it is multiplied, no release overflows.
+    """
     array = releases(values)
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = array * scale
-        counts = np.minimum(np.maximum(np.rint(scaled), 0), top)
-        off = np.abs(scaled - counts) > 1e-9
-    _require_none(off, array, "releases", allowed)
-    return counts.astype(np.int64)
+    counts = np.rint(np.minimum(np.maximum(array, 0), top / scale) * scale)
+    _require_none(np.abs(array - counts / scale) > 1e-9 / scale, array, "releases", allowed)
+    return counts
 
 
 def sizes(bag_size: ArrayLike, least: int = 1, name: str = "bag_size") -> Floats:

@@ -148,7 +148,8 @@ class CountChannel(Mechanism):
 
     def _columns(self, releases: ArrayLike) -> NDArray[np.int64]:
         top = int(self.matrix.shape[1]) - 1
-        return checks.grid_counts(releases, 1, top, f"be one of the column numbers 0..{top}")
+        allowed = f"be one of the column numbers 0..{top}"
+        return checks.grid_counts(releases, 1, top, allowed).astype(np.int64)
 
     def likelihood(self, releases: ArrayLike) -> Floats:
         """The releases' columns."""

@@ -32,7 +32,7 @@ class NoisyCount(Mechanism):
         """Releases in count units, checked against what the mechanism can release."""
         k = self.bag_size
         allowed = "be 0 or 1" if k == 1 else f"be a multiple of 1/{k} in [0, 1]"
-        return checks.grid_counts(releases, k, k, allowed).astype(np.float64)
+        return checks.grid_counts(releases, k, k, allowed)
 
     def log_likelihood(self, releases: ArrayLike) -> Floats:
         """-epsilon |z - s| in count units, at the clipped ends too; z = s where there is no noise.
