@@ -19,7 +19,8 @@ EARLY = 400
 FORGOTTEN = 1e-20
 LOG_FORGOTTEN = math.log(FORGOTTEN)
 N_CHUNKS = 32
-# Rows are requested from memory this many turns before their use, in pieces of a cache line.
+# Rows are requested from memory this many turns before their use, in pieces of a cache line; the
+# steps at which they were last up to date, from which the work follows, twice as many.
 AHEAD = 4
 CACHE_LINE = 64
 
@@ -132,6 +133,8 @@ def catch_up(weight, moments, last, rows, step, rate, tables):
         motion, root = np.empty((2, weight.shape[1]), np.float32)
         end = (chunk + 1) * rows.size // N_CHUNKS
         for u in range(chunk * rows.size // N_CHUNKS, end):
+            if u + 2 * AHEAD < end:
+                _fetch(last, rows[u + 2 * AHEAD])
             if u + AHEAD < end:
                 _fetch(weight, rows[u + AHEAD])
                 _fetch(moments, rows[u + AHEAD])
