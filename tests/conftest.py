@@ -55,8 +55,8 @@ SOURCES = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One worker more than cores: tests wait for browsers, kernels, timers and killed processes."""
-    return (os.cpu_count() or 1) + 1
+    """Two workers more than cores: tests wait for browsers, kernels, timers and killed processes."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_modifyitems(items):
