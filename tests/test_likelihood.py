@@ -240,7 +240,7 @@ def test_invalid_input_is_named():
     for logits in (torch.zeros(7), torch.zeros(2, 4)):
         with pytest.raises(ValueError, match="2 bags of 4 need logits of shape"):
             loss(logits, targets)
-    with pytest.raises(ValueError, match="not"):
+    with pytest.raises(ValueError, match="at least one bag, not 0"):
         loss(torch.zeros(0), targets[:0])
     with pytest.raises(ValueError, match=r"cannot release 1\.0, the release of bag 1"):
         Likelihood(CountChannel([[1, 0, 0], [0, 0, 1]])).targets(np.array([0.0, 1.0]))
@@ -259,6 +259,22 @@ def examples(n=3000, seed=0):
 
 def weights(outcome):
     return torch.cat([value.ravel() for value in outcome.model.state_dict().values()])
+
+
+@pytest.mark.parametrize("mechanism", [GeometricProportions(2, 1.0), CountChannel(np.eye(3))])
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16, torch.int64])
+def test_the_loss_of_other_number_types_is_that_of_single_precision(mechanism, kind):
+    """Mixed precision gives half-precision logits; the values here are the same in every type."""
+    loss = Likelihood(mechanism)
+    targets = loss.targets(mechanism.release(np.array([[0, 1], [1, 1]]), np.random.default_rng(0)))
+    single = torch.tensor([1.0, -2.0, 0.0, 3.0], requires_grad=True)
+    logits = single.detach().to(kind).requires_grad_(kind.is_floating_point)
+    value, expected = loss(logits, targets), loss(single, targets)
+    assert value.dtype == torch.float32 and value.item() == expected.item()
+    if logits.requires_grad:
+        value.backward()
+        expected.backward()
+        assert torch.equal(logits.grad, single.grad.to(kind))
 
 
 @pytest.mark.parametrize("mechanism", [None, LabelProportions(1), RandomizedResponse(math.inf)])

@@ -66,12 +66,16 @@ class Likelihood:
         return torch.from_numpy(rows).to(self.device, kind)
 
     def __call__(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """The mean of -log P(release) over bags."""
-        if logits.ndim != 1 or len(logits) != len(targets) * self.bag_size or not len(targets):
+        """The mean of -log P(release) over bags, in single precision at least."""
+        if not len(targets):
+            raise ValueError("there must be at least one bag, not 0")
+        if logits.ndim != 1 or len(logits) != len(targets) * self.bag_size:
             raise ValueError(
                 f"{len(targets)} bags of {self.bag_size} need logits of shape "
                 f"({len(targets) * self.bag_size},), not {tuple(logits.shape)}"
             )
+        if logits.dtype not in (torch.float32, torch.float64):
+            logits = logits.float()  # numpy lacks bfloat16, and a whole number would round the loss
         if self.is_compiled:
             return _Compiled.apply(logits, targets, self.mechanism.epsilon)
         members = logits.view(len(targets), self.bag_size)
