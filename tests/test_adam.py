@@ -210,5 +210,9 @@ def test_misuse_is_refused():
             adam.Adam(nn.Linear(2, 1), rate)
     with pytest.raises(ValueError, match="sums"):
         adam.Adam(nn.EmbeddingBag(10, 2, mode="mean"), RATE)
+    tied = nn.ModuleList([_embedding(), _embedding()])
+    tied[1].weight = tied[0].weight
+    with pytest.raises(ValueError, match=r"unlike 0\.weight, 1\.weight"):
+        adam.Adam(tied, RATE)
     with pytest.raises(ValueError, match="embeddings"):
         adam.Adam(nn.Linear(2, 1), RATE).load_state_dict({"dense": {}, "rows": [{}]})

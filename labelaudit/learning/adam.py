@@ -52,6 +52,9 @@ class Adam:
         ]
         self.rows = [RowAdam(embedding, learning_rate) for embedding in embeddings]
         lazy = {id(embedding.weight) for embedding in embeddings}
+        every = model.named_parameters(remove_duplicate=False)
+        if len(users := [name for name, weights in every if id(weights) in lazy]) > len(lazy):
+            raise ValueError(f"an embedding must not share its weight, unlike {', '.join(users)}")
         dense = [weights for weights in model.parameters() if id(weights) not in lazy]
         self.dense = torch.optim.Adam(
             dense, lr=learning_rate, betas=(BETA1, BETA2), eps=EPSILON, fused=True
@@ -96,7 +99,10 @@ class RowAdam:
     """Adam on the rows of one embedding; `last` is the step at which a row was last up to date."""
 
     def __init__(self, embedding: nn.EmbeddingBag, rate: float) -> None:
-        """Take the embedding's weight out of autograd: the sums it makes carry the gradient."""
+        """Take the embedding's weight out of autograd: the sums it makes carry the gradient.
+
+        The weight also moves in memory, so a `state_dict` taken before stays as it was.
+        """
         if embedding.mode != "sum" or embedding.max_norm or embedding.padding_idx is not None:
             raise ValueError(f"only a plain embedding that sums can be lazy, not {embedding}")
         self.embedding, self.rate, self.count = embedding, rate, 0
