@@ -249,8 +249,9 @@ def _write_notes(axes: Axes, notes: list[Note]) -> None:
 
     notes = sorted(notes, key=lambda note: note.y)
     fractions = [note for note in notes if "%" in note.text]
-    places = [scale * axes.transData.transform(note[:2]) for note in fractions]
-    for note, (x, y), height in zip(fractions, places, _apart([y for _, y in places]), strict=True):
+    positions = [scale * axes.transData.transform(note[:2]) for note in fractions]
+    heights = _apart([y for _, y in positions])
+    for note, (x, y), height in zip(fractions, positions, heights, strict=True):
         taken.append((x + 5, height))
         _write_note(axes, note, (5, height - y))
     for note in notes:
