@@ -55,7 +55,7 @@ SOURCES = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Two workers more than cores: tests wait for browsers, kernels, timers and killed processes."""
+    """Two workers more than cores: many tests wait for browsers, kernels, timers or processes."""
     return (os.cpu_count() or 1) + 2
 
 
