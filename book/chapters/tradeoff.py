@@ -136,11 +136,11 @@ class Bins(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Of a bin, as a factor: a ninth of the axis between them."""
+        """The factor between the ends of a bin: a ninth of the axis between the bins."""
         return float((self.high / self.low) ** (1 / 9))
 
     def positions(self, values: pd.Series) -> pd.Series:
-        """Where values are drawn: those of a bin in its middle."""
+        """Where values are drawn: zero and infinite ones in the middle of their bins."""
         middle = self.width**0.5
         drawn = values.mask(values <= SMALLEST, self.low / middle)
         return drawn.mask(values == np.inf, self.high * middle)

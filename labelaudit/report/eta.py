@@ -27,7 +27,7 @@ MOST_IN_BATCH = 512
 NETWORK: dict[str, Any] = {
     "model": "small", "learning_rate": 3e-3, "batch_size": MOST_IN_BATCH, "epochs": 20
 }  # fmt: skip
-# Of a category, the most frequent values that have a column of their own in a linear model.
+# The most values of a category, the frequent ones first, that get a column of a linear model.
 MOST_LEVELS = 10
 # The one test of eta rejects a true eta with this probability.
 SIGNIFICANT = 0.05
