@@ -224,10 +224,10 @@ COLUMNS = {"higgs-like": HIGGS_COLUMNS, "kdd12-like": KDD12_COLUMNS}
 HASHED = {"higgs-like": None, "kdd12-like": BUCKETS}
 
 
-def stream(name: str, rows: int, seed: int = 0) -> Iterator[Arrays]:
+def blocks(name: str, rows: int, seed: int = 0) -> Iterator[Arrays]:
     """The first `rows` rows of a stand-in, block by block.
 
-    >>> block = next(stream("kdd12-like", 1000))
+    >>> block = next(blocks("kdd12-like", 1000))
     >>> block.features.shape, block.features.dtype.name, bool((block.eta < 1).all())
     ((1000, 11), 'int32', True)
     """
@@ -249,5 +249,5 @@ def stream(name: str, rows: int, seed: int = 0) -> Iterator[Arrays]:
 
 def draw(name: str, rows: int, seed: int = 0) -> Arrays:
     """The same rows in three arrays."""
-    features, labels, eta = zip(*stream(name, rows, seed), strict=True)
+    features, labels, eta = zip(*blocks(name, rows, seed), strict=True)
     return Arrays(np.concatenate(features), np.concatenate(labels), np.concatenate(eta))
