@@ -13,7 +13,7 @@ from typing import Any
 def in_turns(works: dict[str, Callable[[], Any]], repeats: int = 5) -> dict[str, float]:
     """The best time of each in seconds, all of them run once in every round.
 
-    What else the machine does then falls on all of them alike.
+    What else the machine does then falls on all of them equally.
     """
     best = dict.fromkeys(works, float("inf"))
     for _ in range(repeats):

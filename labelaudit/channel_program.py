@@ -10,7 +10,7 @@ from labelaudit.poisson_binomial import leave_one_out
 # The most rounds, and the most people whose constraints a round adds for each release.
 ROUNDS = 200
 ADDED = 3
-# Below what `_cut` looks for, so that no constraint is added twice.
+# Smaller than the violations that `_cut` looks for, so that no constraint is added twice.
 TOLERANCE = {"primal_feasibility_tolerance": 1e-10}
 
 

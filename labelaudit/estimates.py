@@ -61,13 +61,20 @@ def _expected(
     checks.generator(rng)
     checks.prior(prior)
     k = checks.bag_size(mechanism)
-    if isinstance(prior, Empirical):
-        return _over_partitions(measure, prior, mechanism, wanted, rng)
-    means = [
-        measure(prior.sample((size, k), rng), mechanism).mean(axis=1)
-        for size in _batches(wanted, k)
-    ]
-    return _mean(np.concatenate(means), "independent bags, exact over releases")
+    if not isinstance(prior, Empirical):
+        means = [
+            measure(prior.sample((size, k), rng), mechanism).mean(axis=1)
+            for size in _batches(wanted, k)
+        ]
+        return _mean(np.concatenate(means), "independent bags, exact over releases")
+    m = prior.values.size
+    average = Average(k, m)
+    while average.bags < wanted or len(average.sums) < 2:
+        members = prior.shuffle(k, rng)
+        average.add(members, measure(prior.values[members], mechanism).mean(axis=1))
+    estimate = average.estimate_with_sampling_error()
+    left_out = f", {m % k} of {m} examples left out of each" if m % k else ""
+    return replace(estimate, method=f"{estimate.method}, exact over releases{left_out}")
 
 
 def _mean(values: Floats, method: str) -> Estimate:
@@ -79,23 +86,6 @@ def _mean(values: Floats, method: str) -> Estimate:
 def _batches(n_bags: int, bag_size: int) -> list[int]:
     step = max(1, BATCH // bag_size)
     return [min(step, n_bags - start) for start in range(0, n_bags, step)]
-
-
-def _over_partitions(
-    measure: ExactMeasure,
-    prior: Empirical,
-    mechanism: Mechanism,
-    n_bags: int,
-    rng: np.random.Generator,
-) -> Estimate:
-    k, m = mechanism.bag_size, prior.values.size
-    average = Average(k, m)
-    while average.bags < n_bags or len(average.sums) < 2:
-        members = prior.shuffle(k, rng)
-        average.add(members, measure(prior.values[members], mechanism).mean(axis=1))
-    estimate = average.estimate_with_sampling_error()
-    left_out = f", {m % k} of {m} examples left out of each" if m % k else ""
-    return replace(estimate, method=f"{estimate.method}, exact over releases{left_out}")
 
 
 def high_probability_advantage(

@@ -197,7 +197,7 @@ def _count_limits(bags: _Bags) -> tuple[Ints, Ints]:
 
 
 def _open_bags(unknown: NDArray[np.bool_], drawn: list[_Bags]) -> list[NDArray[np.bool_]]:
-    """For each part, which of its bags beliefs depend on: those with an unknown member.
+    """For each part, the bags that beliefs depend on: those with an unknown member.
 
     Without noise, bags that have the same unknown members say the same, so the first is enough.
     """

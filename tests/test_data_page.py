@@ -84,7 +84,7 @@ def test_with_the_real_samples_both_are_shown_raw_and_corrected():
     assert "16.8% are clicks" in statements(outputs) and "corrected for that, 4.4%" in statements(
         outputs
     )
-    assert glued(outputs)["data-kdd12-share"] == pytest.approx(0.044)
+    assert glued(outputs)["data-kdd12-fraction"] == pytest.approx(0.044)
     drawn = figures(outputs)
     assert {"real", "simulated"} <= set(drawn["fig-data-higgs"])
     assert {"real, raw", "real, corrected", "simulated"} <= set(drawn["fig-data-kdd12"])

@@ -122,8 +122,8 @@ def test_run_takes_one_id_several_or_refuses():
     assert [entry["id"] for entry in several] == ["S3-refs", "N-0.46"]
     with pytest.raises(ValueError, match="no statement 'T9'"):
         ledger.run(only="T9")
-    table = ledger.as_table(several)
-    assert "S3-refs" in table and "2 statements: 2 misprint" in table
+    assert "S3-refs" in ledger.as_block(several[0])
+    assert "2 statements: 2 misprint" in ledger.as_totals(several)
 
 
 @pytest.mark.parametrize(

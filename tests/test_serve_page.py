@@ -321,7 +321,7 @@ def test_a_script_in_a_run_cannot_tell_another_server_anything(
 
 def test_without_the_sandbox_that_script_would_start_a_run(visit, live, monkeypatch):
     """Otherwise the test above could not fail."""
-    from book.tools.serve.answers import Sandboxed
+    from book.tools.serve.handlers import Sandboxed
 
     run = live.run(bias="0.22")["run"]
     before = len(live.jobs)

@@ -15,9 +15,13 @@ WORDS = {
     r"\bfor (?:\w+, )*(?:one|given|found|here|few|said)(?:, \w+)* in\b": (
         "a loop variable named by what it holds"
     ),
+    # The same in a script.
+    r"(?:\((?:one|given|found|here|few|said)\) =>|\bconst (?:given|found|here|few|said)\b)": (
+        "a variable named by what it holds"
+    ),
 }
-SUFFIXES = {".css", ".j2", ".js", ".md", ".py", ".yml"}
-FOLDERS = ("labelaudit", "book", "notebooks", "data_scripts", "benchmarks")
+SUFFIXES = {".css", ".html", ".j2", ".js", ".md", ".py", ".yml"}
+FOLDERS = ("labelaudit", "book", "notebooks", "data_scripts", "benchmarks", ".ci", ".github")
 
 
 def sources():
@@ -54,6 +58,8 @@ def test_no_wrong_word_is_written():
         ("for one in found:", 1),
         ("we recommend an amendment", 0),
         ("everyone in the bag, its mates", 1),
+        ("const row = (one) => one.name;", 1),
+        ("const found = [];", 1),
     ],
 )
 def test_a_wrong_word_is_seen(text, count):

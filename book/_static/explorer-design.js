@@ -44,7 +44,7 @@ Explorer.design = (function () {
 
     return function show(state) {
       const epsilon = state.unlimited ? Infinity : state.epsilon;
-      const best = threeValues(state.eta, epsilon, state.advantage), found = measures(state.eta, best);
+      const best = threeValues(state.eta, epsilon, state.advantage), values = measures(state.eta, best);
       const response = measures(state.eta, threeValues(state.eta, epsilon, Infinity));
       for (const [name, input] of sliders) {
         const value = state[name], { min, max } = input;
@@ -54,15 +54,15 @@ Explorer.design = (function () {
         input.parentElement.querySelector("output").textContent = input.disabled ? "∞" : value.toFixed(2);
       }
       unlimited.checked = Boolean(state.unlimited);
-      body.replaceChildren(...NAMES.map((name, z) => row(name, z, best, found)));
-      Explorer.tile(root, "worth", percent(found.worth), "of what the label in clear would be worth to a learner");
-      Explorer.tile(root, "gain", found.advantage.toFixed(4), "the rise in the probability of a right guess");
-      Explorer.tile(root, "certain", percent(found.certain), found.certain > 0 ? "of labels become certain" : "no label becomes certain");
+      body.replaceChildren(...NAMES.map((name, z) => row(name, z, best, values)));
+      Explorer.tile(root, "worth", percent(values.worth), "of what the label in clear would be worth to a learner");
+      Explorer.tile(root, "gain", values.advantage.toFixed(4), "the rise in the probability of a right guess");
+      Explorer.tile(root, "certain", percent(values.certain), values.certain > 0 ? "of labels become certain" : "no label becomes certain");
       Explorer.tile(root, "response", percent(response.worth), `worth of ${epsilon === Infinity ? "the label in clear"
         : "randomized response"} under the same limit on |I|; its additive advantage is ${response.advantage.toFixed(4)}`);
       root.querySelector(".explorer-story").textContent = `Prior ${state.eta.toFixed(2)}, `
         + `${epsilon === Infinity ? "no limit on the shift" : `shifts of at most ${epsilon.toFixed(2)}`}, additive advantage at most `
-        + `${state.advantage.toFixed(2)}: the best release is worth ${percent(found.worth)} of the label, and ${percent(found.certain)} of labels become certain.`;
+        + `${state.advantage.toFixed(2)}: the best release is worth ${percent(values.worth)} of the label, and ${percent(values.certain)} of labels become certain.`;
     };
   }
 

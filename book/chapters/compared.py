@@ -1,4 +1,4 @@
-"""Whether true labels bear out an estimated eta: by its own attack, and by its Brier score."""
+"""Whether true labels support an estimated eta: by its own attack, and by its Brier score."""
 
 import math
 from dataclasses import dataclass, replace

@@ -91,7 +91,7 @@ def _aligned(values: list[Any], digits: int) -> list[Any]:
 
 
 def _text(value: float, digits: int) -> str:
-    """A number with so many digits; on which side of 0, 1 or -1 it lies if it is next to it."""
+    """A number with `digits` digits; on which side of 0, 1 or -1 it lies if it is next to it."""
     if value != value:
         return ""
     text = f"{value:.{digits}f}"

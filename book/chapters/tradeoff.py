@@ -136,11 +136,11 @@ class Bins(NamedTuple):
 
     @property
     def width(self) -> float:
-        """Of a bin, as a factor: a ninth of the axis between them."""
+        """The factor between the ends of a bin: a ninth of the axis between the bins."""
         return float((self.high / self.low) ** (1 / 9))
 
     def positions(self, values: pd.Series) -> pd.Series:
-        """Where values are drawn: those of a bin in its middle."""
+        """Where values are drawn: zero and infinite ones in the middle of their bins."""
         middle = self.width**0.5
         drawn = values.mask(values <= SMALLEST, self.low / middle)
         return drawn.mask(values == np.inf, self.high * middle)
@@ -249,8 +249,9 @@ def _write_notes(axes: Axes, notes: list[Note]) -> None:
 
     notes = sorted(notes, key=lambda note: note.y)
     fractions = [note for note in notes if "%" in note.text]
-    places = [scale * axes.transData.transform(note[:2]) for note in fractions]
-    for note, (x, y), height in zip(fractions, places, _apart([y for _, y in places]), strict=True):
+    positions = [scale * axes.transData.transform(note[:2]) for note in fractions]
+    heights = _apart([y for _, y in positions])
+    for note, (x, y), height in zip(fractions, positions, heights, strict=True):
         taken.append((x + 5, height))
         _write_note(axes, note, (5, height - y))
     for note in notes:

@@ -21,7 +21,7 @@ from labelaudit.ledger.check import claims
 
 _END = re.compile(r"\bv[01]\b")
 DEEPEST = 26
-"""A part that is still undecided after so many halvings is left so, and marked."""
+"""A part that is still undecided after this many halvings stays undecided, and is marked."""
 
 
 def certify(path: Path) -> int:

@@ -1,4 +1,4 @@
-"""The clone a book is built from: where its files are, and how several processes share them."""
+"""The clone a book is built from: where its files are, and waiting for those who write them."""
 
 from __future__ import annotations
 

@@ -25,14 +25,14 @@
   const laidOut = (article) => {
     const left = article.getBoundingClientRect().left, top = article.getBoundingClientRect().top;
     const column = (box) => Math.floor((box.left - left + 1) / (width + GAP));
-    const found = [];
+    const leaves = [];
     for (const element of article.querySelectorAll(LEAVES)) {
       const boxes = [...element.getClientRects()].filter((box) => box.height > 0);
       if (boxes.length && element.checkVisibility()) {
-        found.push({ element, boxes: boxes.map((box) => ({ column: column(box), bottom: box.bottom - top })) });
+        leaves.push({ element, boxes: boxes.map((box) => ({ column: column(box), bottom: box.bottom - top })) });
       }
     }
-    return found;
+    return leaves;
   };
 
   /* The first block of a column that could not stay in the column before it. */

@@ -69,7 +69,7 @@ Kernels = Callable[..., contextlib.AbstractContextManager[BookKernel]]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: a cell of so many, the heading above it, the seconds that are left."""
+    """How far a run is: the cell, how many there are, the heading above it, the seconds left."""
 
     chapter: Chapter
     cell: int

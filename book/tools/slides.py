@@ -172,9 +172,9 @@ def _section(section: Tag, slides: list[Slide]) -> None:
 def _close(heading: str, waiting: list[Tag], slides: list[Slide], before: int) -> None:
     """Give prose that no slide follows to the last slide; a section of prose gets one itself."""
     if heading and len(slides) == before and waiting:
-        told = [tag for tag in waiting if tag.name in ("p", "ul", "ol", "dl")]
-        told = [tag for tag in told if not _text(tag).startswith("What next")]
-        blocks = [opening(tag) if tag.name == "p" else tag for tag in told]
+        prose = [tag for tag in waiting if tag.name in ("p", "ul", "ol", "dl")]
+        prose = [tag for tag in prose if not _text(tag).startswith("What next")]
+        blocks = [opening(tag) if tag.name == "p" else tag for tag in prose]
         slides.append(Slide(heading, "prose", blocks, notes=waiting))
     else:
         slides[-1].notes += waiting

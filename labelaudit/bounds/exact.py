@@ -96,13 +96,12 @@ def _binomial(n: int, p: float) -> Floats:
 
 def _sum_of_binomials(n: int, p: float, m: int, r: float) -> Floats:
     """The distribution of Bin(n, p) + Bin(m, r), without its far tails."""
+    from scipy import signal
+
     first, second = _binomial(n, p), _binomial(m, r)
     if n + m < LARGEST_DIRECT:
         return np.convolve(first, second)
-    length = first.size + second.size - 1
-    padded = 1 << (length - 1).bit_length()
-    product = np.fft.rfft(first, padded) * np.fft.rfft(second, padded)
-    return np.maximum(np.fft.irfft(product, padded)[:length], 0.0)
+    return np.maximum(signal.fftconvolve(first, second), 0.0)
 
 
 def _gain(own: float, others: Floats) -> float:

@@ -55,6 +55,27 @@ def c_k(k: Any, variance: Any, math: Any = np) -> Any:
     return (log / 3 + math.sqrt(2 * log + 12 * k * variance * log) / 6) / math.sqrt(k)
 
 
+def lemma_form(
+    k: Any, mu: Any, variance: Any, constant: float = LEMMA_CONSTANT, power: float = 0.25
+) -> Any:
+    """The right side of Lemma A.2."""
+    inner = np.sqrt(constant * np.sqrt(mu) / k**1.5)
+    return k**power * np.sqrt(2 * c_k(k, variance)) * inner + mu / k
+
+
+def squares_form(k: Any, mu: Any, inner: Any = 8, math: Any = np) -> Any:
+    """The right side of Lemma A.4, where `inner` is 8; the bracket of Lemma A.3 has 4."""
+    volume = inner * mu * k
+    tail = 4 * math.pi / (inner * math.e * mu * k**2)
+    return (1 - 2 * mu) ** k + math.pi / (volume * math.sqrt(volume)) + tail
+
+
+def sum_form(k: Any, mu: Any, variance: Any, inner: Any = 4, math: Any = np) -> Any:
+    """The right side of Lemma A.3, where `inner` is 4; its proof ends with 8 and half the tail."""
+    square = squares_form(k, mu, inner, math)
+    return 1 / k + math.sqrt(2 * math.sqrt(k) * c_k(k, variance, math) * square)
+
+
 def lemma_bound(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
     """Lemma A.2, the explicit form behind Theorem 3.3: EAdv of a bag of k + 1.
 
@@ -62,9 +83,7 @@ def lemma_bound(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
     0.1475
     """
     prior, spread = checks.probabilities(p, "p"), variances(mu)
-    k = sizes(bag_size, 2) - 1
-    root = np.sqrt(LEMMA_CONSTANT * np.sqrt(spread) / k**1.5)
-    return k**0.25 * np.sqrt(2 * c_k(k, prior * (1 - prior))) * root + spread / k
+    return lemma_form(sizes(bag_size, 2) - 1, spread, prior * (1 - prior))
 
 
 def general_form(p: ArrayLike, mu: ArrayLike, bag_size: ArrayLike) -> Floats:
@@ -107,12 +126,8 @@ def individual_lemma_bound(
     0.0687
     """
     own, prior, spread = variances(mu_i, "mu_i"), checks.probabilities(p, "p"), variances(mu)
-    k = sizes(bag_size, 2) - 1
-    with np.errstate(divide="ignore"):
-        inner = (1 - 2 * spread) ** k + math.pi / (4 * spread * k) ** 1.5
-        inner = inner + math.pi / (math.e * spread * k**2)
-    total = 1 / k + k**0.25 * np.sqrt(2 * c_k(k, prior * (1 - prior)) * inner)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = sum_form(sizes(bag_size, 2) - 1, spread, prior * (1 - prior))
         return np.where(own == 0, 0.0, own * total)
 
 

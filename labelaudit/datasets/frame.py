@@ -25,7 +25,7 @@ def read_frame(path: Path) -> Any:
         # Arrow keeps a column it cannot decode as bytes, and decodes the names when asked.
         if not is_parquet and any(map(pyarrow.types.is_binary, table.schema.types)):
             raise UnicodeError
-        check_names(path, table.column_names)
+        check_columns(path, table.column_names)
     except UnicodeError:
         raise ValueError(NOT_UTF_8.format(path)) from None
     except (pyarrow.ArrowException, OSError) as error:
@@ -38,10 +38,10 @@ def read_frame(path: Path) -> Any:
     return frame
 
 
-def listed(names: Iterable[object], most: int = 8) -> str:
+def quoted(names: Iterable[object], most: int = 8) -> str:
     """The names in quotes, and dots where there are many.
 
-    >>> listed(["age", "town", "pay"], most=2)
+    >>> quoted(["age", "town", "pay"], most=2)
     "'age', 'town', ..."
     """
     shown = [repr(str(name)) for name in names]
@@ -69,10 +69,10 @@ def _is_parquet(path: Path) -> bool:
     return is_parquet
 
 
-def check_names(path: Path | str, names: list[str]) -> None:
+def check_columns(path: Path | str, names: list[str]) -> None:
     """Reject repeated names, and a single name that holds another separator than a comma."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise ValueError(f"{path} has more than one column of the name {listed(twice)}")
+        raise ValueError(f"{path} has more than one column of the name {quoted(twice)}")
     if len(names) == 1 and (marks := [mark for mark in ";\t|" if mark in names[0]]):
         raise ValueError(f"{path} has columns separated by {marks[0]!r}; a comma is needed")

@@ -34,7 +34,7 @@ def mix(values: ArrayLike) -> NDArray[np.uint64]:
     return word
 
 
-def bucket(field: int, values: NDArray[Any], buckets: int = BUCKETS) -> NDArray[np.int32]:
+def bucket(field: int, values: NDArray[Any]) -> NDArray[np.int32]:
     """The bucket of each value of a field.
 
     LIBSVM and FFM text number all (field, value) pairs in one sequence; such an index is
@@ -45,4 +45,4 @@ def bucket(field: int, values: NDArray[Any], buckets: int = BUCKETS) -> NDArray[
     """
     shift = np.uint64((field + 1) * GOLDEN & 0xFFFF_FFFF_FFFF_FFFF)
     upper = mix(np.asarray(values).astype(np.uint64, copy=False) + shift) >> np.uint64(32)
-    return ((upper * np.uint64(buckets)) >> np.uint64(32)).astype(np.int32)
+    return ((upper * np.uint64(BUCKETS)) >> np.uint64(32)).astype(np.int32)

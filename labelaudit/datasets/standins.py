@@ -106,7 +106,12 @@ def _masses(low: dict[str, list[Floats]]) -> list[Floats]:
     others = [_mass_squared(jet, lepton) for jet in jets[1:]]
     whole = with_w + lepton_side + np.sum(others, axis=0)
     groups = (w_jets, top, w_leptonic, lepton_side, bottom, with_w, whole)
-    return [_narrowed(squared, *shape) for squared, shape in zip(groups, _MASS_SHAPE, strict=True)]
+    masses = []
+    for squared, (mass, centre, slope, curvature) in zip(groups, _MASS_SHAPE, strict=True):
+        # It rises with its square more slowly near the centre than far above it.
+        distance = np.log(squared / centre)
+        masses.append(mass * np.exp(slope * distance + curvature * np.maximum(distance, 0) ** 2))
+    return masses
 
 
 # for each group: the mass at the centre, the squared mass there, slope and curvature of its log
@@ -119,14 +124,6 @@ _MASS_SHAPE = (
     (0.948, 24.2, 0.25, 0.11),
     (0.871, 48.8, 0.25, 0.12),
 )
-
-
-def _narrowed(
-    squared: Floats, mass: float, centre: float, slope: float, curvature: float
-) -> Floats:
-    """A mass that rises with its square more slowly near the centre than far above it."""
-    distance = np.log(squared / centre)
-    return mass * np.exp(slope * distance + curvature * np.maximum(distance, 0) ** 2)
 
 
 def _bump(values: Floats, centre: float, width: float) -> Floats:
@@ -227,10 +224,10 @@ COLUMNS = {"higgs-like": HIGGS_COLUMNS, "kdd12-like": KDD12_COLUMNS}
 HASHED = {"higgs-like": None, "kdd12-like": BUCKETS}
 
 
-def stream(name: str, rows: int, seed: int = 0) -> Iterator[Arrays]:
+def blocks(name: str, rows: int, seed: int = 0) -> Iterator[Arrays]:
     """The first `rows` rows of a stand-in, block by block.
 
-    >>> block = next(stream("kdd12-like", 1000))
+    >>> block = next(blocks("kdd12-like", 1000))
     >>> block.features.shape, block.features.dtype.name, bool((block.eta < 1).all())
     ((1000, 11), 'int32', True)
     """
@@ -252,5 +249,5 @@ def stream(name: str, rows: int, seed: int = 0) -> Iterator[Arrays]:
 
 def draw(name: str, rows: int, seed: int = 0) -> Arrays:
     """The same rows in three arrays."""
-    features, labels, eta = zip(*stream(name, rows, seed), strict=True)
+    features, labels, eta = zip(*blocks(name, rows, seed), strict=True)
     return Arrays(np.concatenate(features), np.concatenate(labels), np.concatenate(eta))

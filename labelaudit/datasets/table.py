@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labelaudit.checks import Floats, Ints
-from labelaudit.datasets.frame import check_names, listed, read_frame
+from labelaudit.datasets.frame import check_columns, quoted, read_frame
 from labelaudit.files import file_digest
 
 # The kinds of numpy dtype that hold measurements: numbers and dates.
@@ -120,7 +120,7 @@ def read_table(
     asked = [column for column in (*special.values(), by, *(features or ())) if column is not None]
     for column in asked:
         if column not in frame.columns:
-            raise ValueError(f"{name} has no column {column!r}; it has {listed(frame.columns)}")
+            raise ValueError(f"{name} has no column {column!r}; it has {quoted(frame.columns)}")
     if asked.count(label) > 1:
         raise ValueError(f"the label {label!r} cannot be a feature, a prior or a bag as well")
     if bag is not None and bag == prior:
@@ -177,7 +177,7 @@ def _frame_of(source: Any) -> tuple[Any, str, str]:
     if not isinstance(source, pandas.DataFrame):
         raise TypeError(f"a table is a path or a pandas DataFrame, not {type(source).__name__}")
     frame = source.set_axis([str(name) for name in source.columns], axis=1)
-    check_names("the data frame", list(frame.columns))
+    check_columns("the data frame", list(frame.columns))
     if frame.empty:
         raise ValueError("the data frame has no rows")
     frame.index = pandas.RangeIndex(1, len(frame) + 1)
@@ -192,11 +192,11 @@ def _predicted(model: Any, frame: Any, others: Sequence[str], positive: str) -> 
         raise TypeError(f"a model must have predict_proba, and {type(model).__name__} has none")
     missing = [name for name in names if name not in frame.columns]
     if missing:
-        raise ValueError(f"the model was fitted on columns that are not there: {listed(missing)}")
+        raise ValueError(f"the model was fitted on columns that are not there: {quoted(missing)}")
     classes = [str(value).removesuffix(".0").lower() for value in model.classes_]
     wanted = "1" if positive.lower() not in classes and "1" in classes else positive.lower()
     if wanted not in classes or len(classes) != 2:
-        raise ValueError(f"the model tells {listed(classes)} apart, not {positive!r} and another")
+        raise ValueError(f"the model tells {quoted(classes)} apart, not {positive!r} and another")
     rows = frame[names] if hasattr(model, "feature_names_in_") else frame[names].to_numpy()
     return np.asarray(model.predict_proba(rows), dtype=np.float64)[:, classes.index(wanted)]
 
@@ -213,7 +213,7 @@ def _labels(values: Any, positive: str | float | bool | None) -> tuple[NDArray[n
     words = _whole(values).astype(str).str.strip()
     distinct = sorted(words.unique())
     if len(distinct) != 2:
-        shown = listed(distinct)
+        shown = quoted(distinct)
         raise ValueError(
             f"the label {values.name!r} must have two values, not {len(distinct)}: {shown}"
         )
@@ -221,12 +221,12 @@ def _labels(values: Any, positive: str | float | bool | None) -> tuple[NDArray[n
         word = str(positive).strip()
         word = word if word in distinct else word.removesuffix(".0")
         if word not in distinct:
-            raise ValueError(f"positive must be one of {listed(distinct)}, not {positive!r}")
+            raise ValueError(f"positive must be one of {quoted(distinct)}, not {positive!r}")
         return (words == word).to_numpy(np.uint8), word
     low, high = sorted(distinct, key=lambda word: word.lower() in POSITIVE)
     if low.lower() not in NEGATIVE or high.lower() not in POSITIVE:
         raise ValueError(
-            f"the label {values.name!r} has values {listed(distinct)}; say which of them is"
+            f"the label {values.name!r} has values {quoted(distinct)}; say which of them is"
             f" positive, as in positive={distinct[1]!r} (--positive {shlex.quote(distinct[1])})"
         )
     return (words == high).to_numpy(np.uint8), high

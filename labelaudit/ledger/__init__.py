@@ -172,11 +172,11 @@ def run(only: str | Sequence[str] | None = None, quick: bool = False) -> list[En
     return [entry(row, search) for row in select(only)]
 
 
-def as_block(item: Entry, width: int = 100) -> str:
+def as_block(item: Entry) -> str:
     """One statement of the ledger as plain text."""
     notes = [(name, item[name]) for name in ("evidence", "searched", "corrected", "proof")]  # type: ignore[literal-required]
     body = [
-        textwrap.fill(f"{name}: {text}", width, initial_indent="    ", subsequent_indent="      ")
+        textwrap.fill(f"{name}: {text}", 100, initial_indent="    ", subsequent_indent="      ")
         for name, text in notes
         if text
     ]
@@ -213,8 +213,3 @@ def as_slips(entries: Sequence[Entry]) -> str:
     parts = [f"{counts[rank]} in {name}" for rank, name in RANKS.items() if counts[rank]]
     distinct = counted(counts.total(), "distinct slip")
     return f"{distinct} in {counted(false, 'row')}: {', '.join(parts)}"
-
-
-def as_table(entries: Sequence[Entry]) -> str:
-    """The whole ledger as plain text."""
-    return "\n".join([*map(as_block, entries), as_totals(entries)])

@@ -15,9 +15,10 @@ import numpy as np
 from scipy import stats
 
 from labelaudit import bounds
+from labelaudit.bounds.paper import c_k, lemma_form, sum_form
 from labelaudit.ledger import closed_forms, exact
 from labelaudit.ledger.check import Cases, Search, Smallest, check, confirm
-from labelaudit.ledger.closed_forms import bessel_spread, c_k, enclosure, interval, sum_bound
+from labelaudit.ledger.closed_forms import bessel_spread, enclosure, interval
 from labelaudit.ledger.exact import HALF, total
 
 
@@ -149,7 +150,7 @@ def aggregation_lemma(
     for case in closed_forms.all_cases(search):
         k, gain = case.bag_size - 1, case.expected - 4 * case.standard_error
         confirm(gain <= case.mu * bessel_spread(k, case.mu) * (1 + 1e-9), "2 mu e^(-k mu) I0(k mu)")
-        bound = closed_forms.lemma_bound(k, case.mu, case.p * (1 - case.p), constant, power)
+        bound = lemma_form(k, case.mu, case.p * (1 - case.p), constant, power)
         name = f"k = {k}, eta {case.distribution}, mu = {case.mu:.3g}"
         slack.see([bound / max(gain, 1e-300)], [name])
     yield slack.value >= 1
@@ -256,7 +257,7 @@ def sum_lemma(search: Search, constant: float = 1.0) -> Cases:
         ):
             confirm((sums <= bessel_spread(k, mu) * (1 + 1e-9)).all(), "2 e^(-k mu) I0(k mu)")
             cases = [f"k = {k}, mu = {value:.4g}, {distribution}" for value in mu]
-            slack.see(constant * sum_bound(k, mu, variance) / sums, cases)
+            slack.see(constant * sum_form(k, mu, variance) / sums, cases)
     yield slack.value >= 1
 
 
@@ -327,11 +328,11 @@ def jensen(search: Search, power: float = 0.5) -> Cases:
 def last_display(search: Search, inner: int = 8) -> Cases:
     sizes = [*range(1, search.pick(1001, 3001)), 10_000, 100_000]
     sums = [float(closed_forms.binomial_spread(k, 0.5)) for k in sizes]
-    excess = [left / sum_bound(k, 0.25, 0.25, inner) for k, left in zip(sizes, sums, strict=True)]
+    excess = [left / sum_form(k, 0.25, 0.25, inner) for k, left in zip(sizes, sums, strict=True)]
     failing = [k for k, ratio in zip(sizes, excess, strict=True) if ratio > 1]
     size, quarter = interval.mpf(1000), interval.mpf(1) / 4
     left = Fraction(2 * comb(1000, 500), 2**1000)
-    printed, lemma = (sum_bound(size, quarter, quarter, n, interval) for n in (8, 4))
+    printed, lemma = (sum_form(size, quarter, quarter, n, interval) for n in (8, 4))
     confirm(enclosure(left) > printed, "the counterexample at eta = 1/2, k = 1000")
     confirm(enclosure(left) < lemma, "Lemma A.3 at the same point")
     yield not failing

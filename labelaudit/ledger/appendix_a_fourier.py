@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from labelaudit.bounds import BESSEL_CONSTANT
+from labelaudit.bounds.paper import squares_form, sum_form
 from labelaudit.ledger import exact
 from labelaudit.ledger.check import Cases, Search, Smallest, check, confirm
-from labelaudit.ledger.closed_forms import enclosure, interval, squares_bound, sum_bound
+from labelaudit.ledger.closed_forms import enclosure, interval
 from labelaudit.ledger.exact import HALF, total
 
 TWO_THIRDS = 2 / 3
@@ -44,17 +45,17 @@ def squares_lemma(search: Search, factor: int = 1) -> Cases:
     for k in sizes:
         mu = np.geomspace(1e-3 / k, 0.25, 60 if k >= 10_000 else search.pick(120, 300))
         left = expected_squares(k, mu)
-        confirm((left <= squares_bound(k, mu, inner=4)).all(), "the bracket of Lemma A.3")
-        ratio = left / squares_bound(k, mu)
+        confirm((left <= squares_form(k, mu, inner=4)).all(), "the bracket of Lemma A.3")
+        ratio = left / squares_form(k, mu)
         largest.see(-ratio, [f"k = {k}, mu = {value:.4g}" for value in mu])
         first = first or k * int(ratio.max() > factor)
     confirm(-largest.value <= 2, "twice the right side is enough")
     sharp = exact.sum_of_squares(exact.binomial(191, Fraction(1, 44)))
-    right = squares_bound(interval.mpf(191), interval.mpf(43) / 1936, math=interval)
+    right = squares_form(interval.mpf(191), interval.mpf(43) / 1936, math=interval)
     confirm(enclosure(sharp) > right, "the counterexample")
     # eta = 1/2, up to 10^7: there the left side is 2/(k+1) C(2k, k) / 4^k
     n = np.unique(np.concatenate([np.arange(1.0, 30_000), np.round(np.geomspace(3e4, 1e7, 2000))]))
-    holds = 2 / (n + 1) * stats.binom.pmf(n, 2 * n, 0.5) <= squares_bound(n, 0.25)
+    holds = 2 / (n + 1) * stats.binom.pmf(n, 2 * n, 0.5) <= squares_form(n, 0.25)
     yield not first
 
 
@@ -147,14 +148,14 @@ def cosine_sum(search: Search, largest: float = 1.0) -> Cases:
     sizes = [*range(1, search.pick(60, 300)), 1000, *search.pick((), (3000, 10_000))]
     for k in sizes:
         b = weights(largest, 60 if k >= 1000 else 400)
-        gap = 1 - cosine_terms(k, b).sum(axis=1) / (k + 2) / squares_bound(k, b / 2)
+        gap = 1 - cosine_terms(k, b).sum(axis=1) / (k + 2) / squares_form(k, b / 2)
         cases = [f"k = {k}, b = {value:.4g}" for value in b]
         slack.see(gap, cases)
         corrected.see(gap[b <= TWO_THIRDS], cases)  # b increases
     confirm(corrected.value > 0, "true for b <= 2/3")
     a = Fraction(1, 100)
     left = (a**2 + (2 * a - 1) ** 2) / 2
-    right = squares_bound(interval.mpf(2), interval.mpf(99) / 200, math=interval)
+    right = squares_form(interval.mpf(2), interval.mpf(99) / 200, math=interval)
     confirm(enclosure(left) > right, "the counterexample")
     yield slack.value >= 0
 
@@ -276,7 +277,7 @@ def second_root(search: Search, power: float = 0.5) -> Cases:
     for stretch in np.geomspace(1, 1e4, search.pick(40, 400)):
         k = np.ceil(2 / mu * np.log(1 / mu) * stretch)
         first, second = printed_roots(k, mu, 0.5)
-        largest = max(largest, (sum_bound(k, mu, mu) / (first + second) / np.log(8 * k)).max())
+        largest = max(largest, (sum_form(k, mu, mu) / (first + second) / np.log(8 * k)).max())
         confirm((BESSEL_CONSTANT / np.sqrt(k * mu) <= first).all(), "the first root is enough")
     confirm(largest <= 2, "the display bounds Lemma A.3 up to 2 log(8k) under the condition on k")
     yield abs(factor - 1) <= 1e-9

@@ -1,7 +1,7 @@
-"""Closed forms in floating point: the advantage of LLP for large bags, and the paper's bounds.
+"""Closed forms in floating point: the advantage of LLP for large bags, and spreads of counts.
 
-In the bounds the paper's k counts the *other* examples of a bag of k + 1, and Z_k is their count of
-positive labels. `all_cases` lists the distributions of eta on which the general bounds are tried.
+The paper's k counts the *other* examples of a bag of k + 1, and Z_k is their count of positive
+labels. `all_cases` lists the distributions of eta on which the general bounds are tried.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,6 @@ from scipy import special, stats
 from labelaudit import bounds
 from labelaudit.advantage import additive_advantage
 from labelaudit.bounds.exact import log_independent_advantage as log_independent_advantage
-from labelaudit.bounds.paper import c_k as c_k
 from labelaudit.ledger.check import Search
 from labelaudit.mechanisms import LabelProportions
 
@@ -48,27 +47,6 @@ def half_or_nothing(weight: float, bag_size: int) -> float:
     fair = np.arange(bag_size)
     gains = stats.binom.pmf(fair // 2, fair, 0.5) / 2
     return float(stats.binom.pmf(fair, bag_size - 1, weight) @ gains)
-
-
-def lemma_bound(
-    k: Any, mu: Any, variance: Any, constant: float = bounds.LEMMA_CONSTANT, power: float = 0.25
-) -> Any:
-    """The right side of Lemma A.2."""
-    inner = np.sqrt(constant * np.sqrt(mu) / k**1.5)
-    return k**power * np.sqrt(2 * c_k(k, variance)) * inner + mu / k
-
-
-def squares_bound(k: Any, mu: Any, inner: Any = 8, math: Any = np) -> Any:
-    """The right side of Lemma A.4, where `inner` is 8; the bracket of Lemma A.3 has 4."""
-    volume = inner * mu * k
-    tail = 4 * math.pi / (inner * math.e * mu * k**2)
-    return (1 - 2 * mu) ** k + math.pi / (volume * math.sqrt(volume)) + tail
-
-
-def sum_bound(k: Any, mu: Any, variance: Any, inner: Any = 4, math: Any = np) -> Any:
-    """The right side of Lemma A.3, where `inner` is 4; its proof ends with 8 and half the tail."""
-    square = squares_bound(k, mu, inner, math)
-    return 1 / k + math.sqrt(2 * math.sqrt(k) * c_k(k, variance, math) * square)
 
 
 def bessel_spread(k: Any, mu: Any) -> Any:

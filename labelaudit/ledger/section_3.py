@@ -9,6 +9,7 @@ from operator import mul
 import numpy as np
 
 from labelaudit.bounds import BESSEL_CONSTANT, two_point_advantage
+from labelaudit.bounds.paper import lemma_form
 from labelaudit.ledger import closed_forms, exact
 from labelaudit.ledger.check import Cases, Search, check, confirm
 from labelaudit.ledger.closed_forms import log_independent_advantage
@@ -189,7 +190,7 @@ def general_bound(search: Search, second_power: float = 1.0, mu_power: float = 0
 
     def loss(k: float) -> float:  # the lemma's bound over the theorem's at p(1-p) = mu = k^-2
         printed = k**-1.5 + k ** (-0.5 - second_power)
-        return closed_forms.lemma_bound(k, k**-2.0, k**-2.0) / printed
+        return lemma_form(k, k**-2.0, k**-2.0) / printed
 
     slope = float(np.log(loss(1e60) / loss(1e40)) / np.log(1e20))
     yield slope < 0.1

@@ -31,7 +31,7 @@ MOST_RECORDS = 250_000
 MOST_ROUNDS = 10
 # The table's own bags are attacked size by size, which takes long: the most rounds of a refit.
 MOST_OWN_ROUNDS = 4
-# The channel of a mechanism of the user's own is a matrix with a row for each count.
+# The largest bag for a channel that is a matrix with a row for each count.
 MOST_WITH_MATRIX = 2048
 # Groups of bags that give the error of a percentile.
 GROUPS = 8

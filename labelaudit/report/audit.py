@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pandas
 
 MOST_EXPOSED = 10
-# About how long a step takes against others, by the first word of its line.
+# About how long each step takes, relative to the others, by the first word of its line.
 COSTS = {"eta": 4, "the table": 20, "attack": 8, "utility": 12, "who": 8}
 HISTOGRAM_BINS = 20
 

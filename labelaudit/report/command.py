@@ -121,10 +121,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     _check_combination(arguments)
     _check_installed(arguments)
     page = arguments.output or Path(f"{arguments.file.stem}-audit.html")
-    numbers = page.with_suffix(".json")
-    _check_output(page, numbers, arguments.overwrite)
+    _check_output(page, arguments.overwrite)
     if arguments.label is None:
-        return _run_on_priors(arguments, page, numbers)
+        return _run_on_priors(arguments, page)
 
     from labelaudit.mechanisms.own import OwnMechanismError
     from labelaudit.report.audit import begun
@@ -142,16 +141,11 @@ def run_command(arguments: argparse.Namespace) -> int:
         report = work(progress)
     except OwnMechanismError as error:
         raise Failure(str(error)) from error
-    report = dataclasses.replace(report, command=shlex.join(["labelaudit", *arguments.given]))
-    report.save(page)
-    print("\n".join([report.headline, *report.reasons]))
-    for warning in report.warnings:
-        print(f"Warning: {warning}")
-    print(f"{page} is the page to read; {numbers} holds every number")
-    return 0
+    warnings = [f"Warning: {warning}" for warning in report.warnings]
+    return _save(report, arguments, page, report.headline, *report.reasons, *warnings)
 
 
-def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> int:
+def _run_on_priors(arguments: argparse.Namespace, page: Path) -> int:
     """Priors without labels: all rows of a file or folder, in constant memory."""
     from labelaudit.learning.sweep.engines import cores, dask, deaths, local
     from labelaudit.report.plan import AuditPlan, Target
@@ -173,18 +167,23 @@ def _run_on_priors(arguments: argparse.Namespace, page: Path, numbers: Path) -> 
         raise CommandError(str(error)) from error
     except deaths() as error:
         raise Failure(f"a worker ended ({error}): the same command goes on where it was") from error
+    return _save(report, arguments, page, report.headline, report.larger)
+
+
+def _save(report: Any, arguments: argparse.Namespace, page: Path, *lines: str) -> int:
+    """Write page and numbers, and print the conclusion."""
     command = shlex.join(["labelaudit", *arguments.given])
     dataclasses.replace(report, command=command).save(page)
-    print(f"{report.headline}\n{report.larger}")
-    print(f"{page} is the page to read; {numbers} holds every number")
+    numbers = page.with_suffix(".json")
+    print(*lines, f"{page} is the page to read; {numbers} holds every number", sep="\n")
     return 0
 
 
-def _check_output(page: Path, numbers: Path, overwrite: bool) -> None:
-    """The two files must be writable, and must not exist yet."""
+def _check_output(page: Path, overwrite: bool) -> None:
+    """The page and its numbers must be writable, and must not exist yet."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise CommandError(f"the page must be an .html file, not {page}")
-    for path in (page, numbers):
+    for path in (page, page.with_suffix(".json")):
         must_be_writable(path)
         if path.exists() and not overwrite:
             raise CommandError(

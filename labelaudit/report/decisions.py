@@ -26,9 +26,9 @@ from labelaudit.report.utility import Utility, first_bags, worth_of
 MEETS, MISSES, UNCLEAR = "meets", "misses", "cannot tell"
 # Labels whose worth differs by less than this fraction count as worth the same.
 MATERIAL = 0.2
-# Of settings that cost the same, one whose epsilon is more than this many times another's is worse.
+# Among settings of equal cost, one is worse if its epsilon is above this many times another's.
 COMPARABLE = 2
-# A setting that proves more than this fraction of the labels is never recommended without a word.
+# A setting that proves more than this fraction of the labels is recommended only with a warning.
 MOST_PROVEN = 0.001
 # Records on which the advantage by eta is computed while searching.
 RECORDS = 10_000

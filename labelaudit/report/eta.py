@@ -27,8 +27,8 @@ MOST_IN_BATCH = 512
 NETWORK: dict[str, Any] = {
     "model": "small", "learning_rate": 3e-3, "batch_size": MOST_IN_BATCH, "epochs": 20
 }  # fmt: skip
-# Of a category, the most frequent values that have a column of their own in a linear model.
-MOST_LEVELS = 10
+# The most values of a category, the frequent ones first, that get a column of a linear model.
+LEVEL_COLUMNS = 10
 # The one test of eta rejects a true eta with this probability.
 SIGNIFICANT = 0.05
 # A contradiction matters where it is larger than this fraction of what the target allows.
@@ -197,7 +197,7 @@ def design(table: Table, rows: Ints) -> Floats:
         values = table.features[rows, index].astype(np.float64)
         missing = np.isnan(values)
         if column.categorical:
-            levels = range(min(len(column.levels), MOST_LEVELS))
+            levels = range(min(len(column.levels), LEVEL_COLUMNS))
             columns += [(values == level).astype(float) for level in levels]
         else:
             known = values[~missing]

@@ -37,7 +37,7 @@ class Interval:
     high: float
 
     def within(self, least: float, most: float) -> Self:
-        """The same with ends that are possible.
+        """The same interval, its ends cut to what is possible.
 
         >>> str(Interval(0.01, 0.02, -0.03, 0.05).within(0, 1))
         '0.0100 (0.0000 to 0.0500)'

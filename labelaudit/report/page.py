@@ -75,7 +75,7 @@ COLUMNS = {
     },
 }  # fmt: skip
 # Those of the table by group, whose rows are dictionaries.
-GROUPS = {
+BY_GROUP = {
     "setting": "setting", "group": "group", "records": "records", "positive": "positive",
     "plug_in": "plug-in", "realised": "realised", "realised_error": "error",
     "revealed": "revealed", "label_advantage": "label advantage",
@@ -274,7 +274,7 @@ def tables(report: Report) -> dict[str, pandas.DataFrame]:
     edges = np.linspace(0, 1, len(report.histogram) + 1)
     calibration = report.estimates.calibration
     names = ("predicted", "observed", "standard_error", "count")
-    groups = pandas.DataFrame(report.groups, columns=list(GROUPS)).rename(columns=GROUPS)
+    groups = pandas.DataFrame(report.groups, columns=list(BY_GROUP)).rename(columns=BY_GROUP)
     return {
         "attack": frame("attack", report.decisions).set_index("setting"),
         "by_label": by_label.set_index("setting"),

@@ -69,7 +69,7 @@ class Target:
 
     kind: str = "additive"
     value: float = 0.05
-    # The plan sets its own.
+    # A plan replaces it by its own level.
     level: float = field(default=0.98, repr=False)
 
     def __post_init__(self) -> None:
@@ -113,7 +113,7 @@ class Target:
         return self.kind == "additive" and stake <= self.value
 
     def matters(self, stake: float) -> float:
-        """By how much eta may be wrong, as a fraction of the records, before verdicts wait."""
+        """How wrong eta may be, as a fraction of the records, before decisions are left open."""
         return MATTERS * (self.value if self.kind == "additive" else stake)
 
     def __str__(self) -> str:

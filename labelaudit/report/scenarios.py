@@ -28,7 +28,7 @@ from labelaudit.report.plan import AuditPlan, Setting
 # Priors at which the mean over the rest of a bag is computed, and the most members of those bags.
 FINEST, COARSEST = 101, 11
 MOST_MEMBERS = 300_000
-# For this many times the records asked for, the mean is computed at their own priors.
+# The mean is computed at records' own priors for this many times the number that is asked for.
 CANDIDATES = 5
 # Groups with fewer records are named, but their numbers would be noise.
 LEAST_IN_GROUP = 20
@@ -162,7 +162,7 @@ class KnowingMore:
 
 
 def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> list[KnowingMore]:
-    """From no other member known to all of them; from one release to several; in every refit.
+    """Advantages with no, some or all other members known, and after more releases, over refits.
 
     >>> import numpy as np
     >>> from labelaudit.report.eta import EtaEstimates

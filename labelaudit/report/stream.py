@@ -43,7 +43,7 @@ ROWS, PART, GUESSED = 1 << 18, 1 << 22, 1 << 17
 NEAR, FIRST, LAST = 42, 27, 11
 # Laplace noise, as fractions of epsilon: the first two windows, and what is exact.
 WIDTHS, EXACT = (4e-3, 1e-6), 1e-11
-# An |I| above this is infinite.
+# An |I| above this counts as infinite.
 HUGE = 1e6
 WHOLE = {"base": int(np.float64(1).view(np.int64)), "shift": 3 * RADIX}
 # A part: a file, and the first and last of its row groups.
@@ -184,9 +184,9 @@ def measure(
 
 
 def _sums(eta: Floats, mechanism: Mechanism) -> Floats:
-    """Of all members: gain, label advantage, variance explained and in all, |I| = epsilon, number.
+    """Sums over members: gain, label advantage, explained variance, variance, at epsilon, number.
 
-    The last but one is a lower bound where a mechanism has no closed form for it.
+    "At epsilon" is the mass of |I| = epsilon: a lower bound where no closed form of it is known.
     """
     variance = eta * (1 - eta)
     if isinstance(mechanism, NoisyCount) and mechanism.epsilon > 0:

@@ -99,7 +99,7 @@ def same(value: Any, truth: Any) -> bool:
 
 
 def rounded(truth: Any, digits: int) -> Floats:
-    """Numbers to so many significant digits."""
+    """Numbers to this many significant digits."""
     return np.vectorize(lambda number: float(f"{number:.{digits}g}"))(truth)
 
 

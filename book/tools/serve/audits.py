@@ -75,10 +75,10 @@ def folder(checkout: Checkout, name: str) -> Path:
 
 async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
     """Run the command, and pass on the lines of its progress."""
-    place = folder(checkout, job.order["audit"])
-    await asyncio.to_thread(place.mkdir, parents=True, exist_ok=True)
+    report = folder(checkout, job.order["audit"])
+    await asyncio.to_thread(report.mkdir, parents=True, exist_ok=True)
     *options, _, table = job.order["arguments"]
-    output = [f"--output={place / REPORT}", "--overwrite"]
+    output = [f"--output={report / REPORT}", "--overwrite"]
     process = await asyncio.create_subprocess_exec(
         *(*COMMAND, *options, *output, "--", table),
         stdout=asyncio.subprocess.DEVNULL,
@@ -97,10 +97,10 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
     status = await process.wait()
     if status == 0:
         record = {key: job.order[key] for key in ("audit", "table", "name", "chosen")}
-        write_atomically(place / "audit.json", json.dumps(record))
+        write_atomically(report / "audit.json", json.dumps(record))
         queue.update(job, {"state": "done", "audit": job.order["audit"]})
         return
-    await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+    await asyncio.to_thread(shutil.rmtree, report, ignore_errors=True)
     message = last.replace(table, Path(table).name).removeprefix("labelaudit: ")
     state = "refused" if status == CommandError.status else "failed"
     queue.update(job, {"state": state, "message": message or f"it ended with status {status}"})
@@ -114,9 +114,9 @@ def list_audits(checkout: Checkout) -> list[dict[str, Any]]:
 
 def delete(checkout: Checkout, name: str) -> None:
     """Remove a report and, unless another report is about it, the table."""
-    place = folder(checkout, name)
+    report = folder(checkout, name)
     tables = {record["audit"]: record["table"] for record in list_audits(checkout)}
-    shutil.rmtree(place, ignore_errors=True)
+    shutil.rmtree(report, ignore_errors=True)
     table = tables.pop(name, None)
     if table is not None and table not in tables.values():
         uploads.delete(checkout, table)

@@ -8,9 +8,9 @@ from typing import Any
 from book.tools.panels import beside
 from book.tools.runs import RECORD, book_facts, changes, delete_run, folder_name, list_runs
 from book.tools.serve import uploads
-from book.tools.serve.answers import STATIC, AnswerHandler, Sandboxed
 from book.tools.serve.form import Entered, describe, field_text
 from book.tools.serve.guard import Rejected
+from book.tools.serve.handlers import STATIC, AnswerHandler, Sandboxed
 
 LIVE = '<link rel="stylesheet" href="/live/live.css"><script type="module" src="/live/live.js"'
 

@@ -34,8 +34,8 @@ PAGE_POLICY = (
     "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-src 'self';"
     " frame-ancestors 'self'; base-uri 'self'; form-action 'self'; object-src 'none'"
 )
-# The page of a run may hold what a stranger wrote into a table. It has an origin of its own, which
-# no cookie belongs to, and may load and send nothing.
+# The page of a run may hold what somebody else wrote into a table. It has an origin of its own,
+# which no cookie belongs to, and may load and send nothing.
 SANDBOX = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; script-src 'unsafe-inline'"
     " 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; font-src data:; base-uri 'none';"

@@ -102,14 +102,14 @@ class Queue:
 
     def shown(self, job: Job) -> dict[str, Any]:
         """A job as pages see it."""
-        place = self.waiting.index(job) + 1 if job in self.waiting else 0
+        position = self.waiting.index(job) + 1 if job in self.waiting else 0
         elapsed = time.time() - (job.started or job.created)
         return {
             "id": job.id,
             "kind": job.kind,
             "subject": job.subject,
             "state": job.state,
-            "ahead": place,
+            "ahead": position,
             "elapsed": round(elapsed, 1),
             **job.details,
         }

@@ -12,7 +12,6 @@ from tornado.netutil import bind_sockets
 
 from book.tools.checkout import Checkout
 from book.tools.serve import audits
-from book.tools.serve.answers import RUN, STATIC, Nothing
 from book.tools.serve.chapter_pages import (
     CheckHandler,
     Form,
@@ -23,6 +22,7 @@ from book.tools.serve.chapter_pages import (
     Shell,
 )
 from book.tools.serve.guard import ADDRESS, ENTER, UPLOAD, Enter, Guarded, Keys
+from book.tools.serve.handlers import RUN, STATIC, Nothing
 from book.tools.serve.jobs import Queue, Workers
 from book.tools.serve.tables import Audits, DeleteUpload, ReportHandler, Upload
 

@@ -9,8 +9,8 @@ import tornado.httputil
 import tornado.web
 
 from book.tools.serve import audits, uploads
-from book.tools.serve.answers import AnswerHandler, Sandboxed
 from book.tools.serve.guard import Rejected
+from book.tools.serve.handlers import AnswerHandler, Sandboxed
 
 # In bytes, of a file that is given.
 LARGEST_UPLOAD = 100_000_000

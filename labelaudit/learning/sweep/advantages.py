@@ -33,7 +33,7 @@ REVISION = 4
 def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
     """What an advantage depends on: the mechanism, the source of eta, the random partitions."""
     # Checked for simulated data too, which need no network: a misspelt setting is never ignored.
-    settings = runs.settings_of(grid, data, "eta", **{**ETA, **grid.eta})
+    settings = runs.training_settings(grid, data, "eta", **{**ETA, **grid.eta})
     network = {"source": "network", "folds": 5, "settings": settings}
     for description in grid.descriptions():
         yield {

@@ -92,7 +92,7 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[Configuration]:
     for mechanism, loss in grid.settings():
         bag_size = mechanism.get("bag_size", 1)
         for rate in grid.learning_rates:
-            settings = settings_of(grid, data, learning_rate=rate, **loss)
+            settings = training_settings(grid, data, learning_rate=rate, **loss)
             _check_bags(bag_size, len(data.train), settings)
             settings["batch_size"] = max(settings["batch_size"], bag_size)
             for trial in range(grid.trials):
@@ -193,7 +193,9 @@ def _check_bags(bag_size: int, rows: int, settings: Mapping[str, Any]) -> None:
         )
 
 
-def settings_of(grid: Grid, data: Dataset, part: str = "training", **others: Any) -> dict[str, Any]:
+def training_settings(
+    grid: Grid, data: Dataset, part: str = "training", **others: Any
+) -> dict[str, Any]:
     """Every setting of a training, with the paper's model for Higgs, KDD12 and their stand-ins.
 
     `part` is the entry of the grid that an error message names.

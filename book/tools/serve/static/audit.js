@@ -69,9 +69,9 @@ function offer() {
     event.preventDefault();
     const values = Object.fromEntries(
       Object.entries(inputs).map(([name, control]) => [name, control.value]));
-    const given = values.limit.trim();
-    values.limit = given === "" ? Number.NaN : Number(given);
-    if (Number.isNaN(values.limit)) values.limit = given;
+    const text = values.limit.trim();
+    values.limit = text === "" ? Number.NaN : Number(text);
+    if (Number.isNaN(values.limit)) values.limit = text;
     try {
       const job = await call("/api/audits", { table: table.reference, ...values });
       const end = await watch(job, (state) => progress.show(state));
@@ -99,12 +99,12 @@ async function forget() {
 }
 
 function list(audits) {
-  const said = ({ name, chosen }) => `${name}: ${Object.entries(chosen)
+  const title = ({ name, chosen }) => `${name}: ${Object.entries(chosen)
     .map(([key, value]) => `${key} ${value}`).join(", ")}`;
-  const row = (one) => element("li", {}, said(one), " ",
-    element("button", { type: "button", onclick: () => show(one.audit) }, "Show"), " ",
-    element("a", { href: `/audits/${one.audit}/numbers`, download: "" }, "numbers"), " ",
-    element("button", { type: "button", onclick: () => tell(() => remove(one)) }, "Delete report and table"));
+  const row = (report) => element("li", {}, title(report), " ",
+    element("button", { type: "button", onclick: () => show(report.audit) }, "Show"), " ",
+    element("a", { href: `/audits/${report.audit}/numbers`, download: "" }, "numbers"), " ",
+    element("button", { type: "button", onclick: () => tell(() => remove(report)) }, "Delete report and table"));
   part("reports").replaceChildren(...audits.length
     ? [element("h2", {}, "Reports"), element("ul", {}, ...audits.map(row))] : []);
 }

@@ -65,7 +65,7 @@ class AnswerHandler(Guarded):
         return folder, record
 
     def write_error(self, status_code: int, **details: Any) -> None:
-        """An expected error in one line; of others nothing is told but their number."""
+        """An expected error in one line; of others only the number is shown."""
         error = details.get("exc_info", (None, None, None))[1]
         if isinstance(error, Rejected):
             return self.reject(error)
@@ -80,7 +80,7 @@ class AnswerHandler(Guarded):
 
 
 class Sandboxed(AnswerHandler):
-    """Answers with what a reader's run or table has made, which may hold a stranger's script."""
+    """Answers with what a reader's run or table has made, which may hold somebody else's script."""
 
     policy = SANDBOX
 
