@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from audit_cases import LLP, RR, exposed, some_rows, write_shop
+from matplotlib.figure import Figure
 
 import labelaudit as la
 from labelaudit import report
@@ -183,3 +184,22 @@ def test_one_long_interval_neither_stretches_the_axis_nor_is_hidden():
     (cut_low, cut_high), heads = drawn(longer)
     assert 0.6 < cut_low < 0.7 and 0.78 < cut_high < 0.82
     assert sorted(heads) == ["^", "v"]
+
+
+def test_advantages_of_very_different_size_get_a_logarithmic_axis_that_says_so():
+    def drawn(values):
+        panel = Figure().subplots()
+        panel.plot(values, values, "o")
+        panel.set_xlabel("advantage")
+        page.spread(values, panel)
+        return panel
+
+    even = drawn([0.1, 0.15, 0.2])
+    assert even.get_xscale() == "linear" and even.get_xlabel() == "advantage"
+    skewed = drawn([-0.001, 0.004, 0.011, 0.02, 0.3])
+    assert skewed.get_xlabel() == "advantage (logarithmic beyond 0.01)"
+    places = skewed.transData.transform([(x, 0) for x in (0.004, 0.011, 0.3)])[:, 0]
+    assert places[1] - places[0] > 0.1 * (places[2] - places[0])
+    labels = [label.get_text() for label in skewed.get_xticklabels()]
+    assert labels == ["0", "0.005", "0.01", "0.02", "0.05", "0.1", "0.2"]
+    assert drawn([0.0, 0.0, 0.1]).get_xscale() == "linear"

@@ -310,6 +310,14 @@ def test_rows_of_a_table_take_one_line_where_they_fit(chromium, tmp_path):
     assert len(narrow) == 1 < len(wide)
 
 
+def test_headings_of_a_table_break_before_its_cells_do(chromium, tmp_path):
+    """Without the rule both columns get the same width, and the cells break."""
+    row = f"<tr><th>{'a long heading ' * 8}</th><td>{'cell ' * 12}end</td></tr>"
+    table = f'<table class="dataframe" style="font-size: 16px; width: 100%">{row}</table>'
+    (page,) = printed_texts(chromium, tmp_path, table)
+    assert f"{'cell ' * 12}end" in page and f"{'a long heading ' * 8}".strip() not in page
+
+
 def test_a_long_line_of_code_goes_on_with_an_indent():
     soup = BeautifulSoup(
         '<pre><span class="k">def</span> f():\n    <span class="s">"a\n    b"</span>\n</pre>',

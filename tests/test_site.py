@@ -202,19 +202,20 @@ def test_powers_of_ten_are_written_as_such(tmp_path):
 def test_a_drawing_tells_the_page_how_wide_it_is(tmp_path):
     """In pixels, for the rule that keeps its letters legible on a phone; narrow ones fit there."""
     (tmp_path / "_images").mkdir()
-    for name, width in (("dots", "600pt"), ("line", "300pt"), ("user", "100%")):
+    widths = {"dots": "600pt", "three": "900", "line": "300pt", "one": "300", "user": "100%"}
+    for name, width in widths.items():
         drawing = f'<svg height="9pt" width="{width}"></svg>'
         (tmp_path / "_images" / f"{name}.svg").write_text(drawing)
     page = tmp_path / "page.html"
     page.write_text(
         "".join(
             f'<figure id="fig-{name}">\n<img alt="" src="_images/{name}.svg"/></figure>'
-            for name in ("dots", "line", "user")
+            for name in widths
         )
     )
     correct_pages(tmp_path)
-    dots, *others = BeautifulSoup(page.read_text(), "html.parser").find_all("img")
-    assert dots["style"] == "--natural: 800px"
+    dots, three, *others = BeautifulSoup(page.read_text(), "html.parser").find_all("img")
+    assert dots["style"] == "--natural: 800px" and three["style"] == "--natural: 900px"
     assert not any("style" in image.attrs for image in others)
 
 

@@ -85,7 +85,7 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
         hollow: Options = {"color": "black", "markerfacecolor": "white", "markersize": MARKER}
         axis.plot([], [], "o", label=f"hollow: fewer than {LEAST_BAGS:,} bags", **hollow)
         bins.set_scale(axis)
-        _scale_by_loss(axis, rows)
+        scale_by_loss(axis, rows)
     fullest = max(figure.axes, key=lambda axis: len(axis.get_legend_handles_labels()[1]))
     plots.legend(figure, fullest)
     if chosen["dataset"].str.endswith("-like").any():
@@ -97,7 +97,7 @@ def tradeoff(chosen: pd.DataFrame, noisy: str, by: str) -> Figure:
     return figure
 
 
-def _scale_by_loss(axes: Axes, rows: pd.DataFrame) -> None:
+def scale_by_loss(axes: Axes, rows: pd.DataFrame) -> None:
     """Space AUC by the logarithm of what is lost against clean labels, if they were trained on.
 
     Most settings are near clean labels and a few far below, so equal steps of AUC show neither.
@@ -159,7 +159,8 @@ class Bins(NamedTuple):
             inside = every[(every >= self.low * space) & (every <= self.high / space)]
             if len(inside) > 1:
                 break
-        ticks = {tick: f"{tick:g}" for tick in inside[:: max(1, -(-len(inside) // 5))]}
+        shown = inside[:: max(1, -(-len(inside) // 5))]
+        ticks = {tick: f"{tick:g}".replace("e-0", "e-") for tick in shown}
         middle = self.width**0.5
         for present, edge, position, text in (
             (self.zero, self.low, self.low / middle, "0"),

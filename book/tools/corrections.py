@@ -37,7 +37,7 @@ FIGURE = re.compile(
     r'(?P<before><figure [^>]*id="fig-(?P<name>[\w-]+)"[^>]*>\s*<img [^>]*src=")'
     r'(?P<folder>(?:\.\./)*_images/)(?P<file>[^"/]+)(?P<suffix>\.\w+)"'
 )
-WIDTH = re.compile(r'<svg[^>]*? width="([\d.]+)pt"')
+WIDTH = re.compile(r'<svg[^>]*? width="([\d.]+)(pt)?"')
 # Three quarters of this are the column of a phone.
 ON_A_PHONE = 460
 DATAFRAME = re.compile(r'<table border="1" class="dataframe">.*?</table>', re.DOTALL)
@@ -76,12 +76,12 @@ def _named(figure: re.Match[str], images: Path, renamed: set[Path]) -> str:
 def _natural_width(picture: Path) -> str:
     """The attribute that tells the style sheet how wide a drawing is, if it is wider than a phone.
 
-    A drawing of matplotlib is measured in points, a page in pixels.
+    A drawing of matplotlib is measured in points, a page in pixels, and so are drawings by hand.
     """
     if picture.suffix != ".svg" or not picture.is_file():
         return ""
     width = WIDTH.search(picture.read_text(encoding="utf-8"))
-    pixels = float(width[1]) * 4 / 3 if width else 0.0
+    pixels = float(width[1]) * (4 / 3 if width[2] else 1) if width else 0.0
     return f' style="--natural: {pixels:.0f}px"' if pixels > ON_A_PHONE else ""
 
 

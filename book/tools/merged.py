@@ -47,7 +47,8 @@ body { margin: 0; }
 .page-of-book :is(.admonition, .proof, .solution, details) { overflow: visible !important; }
 .paper-broken { break-inside: auto !important; }
 .paper-apart { break-after: auto !important; }
-.paper-one-line :is(th, td) { white-space: nowrap; }
+.how-this-page-was-made th:last-child { width: 29%; }
+.paper-one-line :is(th, td), .paper-one-line-cells td { white-space: nowrap; }
 .bd-main .bd-content table.paper-small { font-size: 0.84em; }
 .bd-main .bd-content table.paper-small :is(th, td) { padding: 0.15em 0.35em; }
 .paper-tight { line-height: 1.5; }

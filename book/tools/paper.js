@@ -117,9 +117,11 @@
     const style = article.getAttribute("style");
     article.style.width = `${width}px`;
     for (const table of article.querySelectorAll("table.dataframe")) {
-      // Rows of one line each, where all columns still fit, perhaps in smaller letters.
-      for (const names of [["paper-one-line"], ["paper-one-line", "paper-small"], [], ["paper-small"]]) {
-        table.classList.remove("paper-one-line", "paper-small");
+      // Rows of one line each, where all columns still fit, perhaps in smaller letters; else only headings break.
+      const choices = [["paper-one-line"], ["paper-one-line", "paper-small"], ["paper-one-line-cells"],
+                       ["paper-one-line-cells", "paper-small"], [], ["paper-small"]];
+      for (const names of choices) {
+        table.classList.remove("paper-one-line", "paper-one-line-cells", "paper-small");
         table.classList.add(...names);
         if (table.getBoundingClientRect().right <= article.getBoundingClientRect().right) { break; }
       }

@@ -352,8 +352,9 @@ def draw_attack(report: Report) -> Figure:
         multiplicative.plot(ends, [row, row], color=kind.colour)
         style |= {"marker": ">"} if np.isinf(percentile.value) else {}
         multiplicative.plot(min(percentile.value, edge), row, markersize=5, **style)
-    additive.set_yticks(range(rows), [_literal(each.title) for each in exposures], fontsize=8)
+    additive.set_yticks(range(rows), [_literal(each.title) for each in exposures], fontsize=9)
     additive.set(xlabel="additive advantage", ylim=(rows - 0.4, -0.6))
+    additive.locator_params(axis="x", nbins=5)
     additive.axvline(0, color="black", linewidth=0.8)
     multiplicative.set(xlabel=f"|I| at level {report.plan.level:g}", xlim=(0, 1.03 * edge))
     limited = {"additive": additive, "multiplicative": multiplicative}.get(target.kind)
@@ -395,8 +396,22 @@ def draw_utility(report: Report) -> Figure:
                 panel.plot(x.value, bottom, "v", color=kind.colour, clip_on=False)
             if y.high > top:
                 panel.plot(x.value, top, "^", color=kind.colour, clip_on=False)
+    spread([d.exposure.realised.value for d in report.decisions if d.setting in areas], panel)
     plots.simulated(figure, "simulated releases")
     return figure
+
+
+def spread(values: Sequence[float], panel: Axes) -> None:
+    """Let the axis grow by factors where most advantages are far smaller than the greatest."""
+    limit = float(f"{np.median(values):.0g}")
+    if not 0 < limit < max(values) / 4:
+        return
+    panel.set_xscale("symlog", linthresh=limit)
+    steps = np.outer(10.0 ** np.arange(-9, 1), [1, 2, 5]).ravel()
+    ticks = [0.0, *(step for step in steps if limit / 2 <= step <= max(values))]
+    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    panel.minorticks_off()
+    panel.set_xlabel(f"{panel.get_xlabel()} (logarithmic beyond {limit:g})")
 
 
 def useful_range(intervals: Sequence[Interval]) -> tuple[float, float]:
