@@ -93,7 +93,7 @@ def test_the_axis_is_spaced_by_what_is_lost_against_clean_labels():
     frame = pd.DataFrame(rows, columns=["kind", "auc"]).assign(error=0.0)
     _, axes = plots.grid(1, 2)
     for axis, part in zip(axes[0], (frame, frame.iloc[1:]), strict=True):
-        tradeoff._scale_by_loss(axis, part)
+        tradeoff.scale_by_loss(axis, part)
     labels = [text.get_text() for text in axes[0, 0].get_yticklabels()]
     assert "0.900" in labels and "−0.2" in labels and "−0.4" not in labels
     pixels = axes[0, 0].transData.transform([(0, auc) for auc in (0.85, 0.8, 0.7)])[:, 1]
