@@ -142,6 +142,7 @@ def test_values_beyond_single_precision_are_missing(tmp_path):
 
 
 REFUSED = {
+    "label": ({"label": None}, {}, "label must name the column with the sensitive label, not None"),
     "column": ({"label": "ill"}, {}, "has no column 'ill'; it has 'row', 'age'"),
     "feature": ({"features": ["height"]}, {}, "has no column 'height'"),
     "itself": ({"features": ["sick", "age"]}, {}, "cannot be a feature, a prior or a bag"),

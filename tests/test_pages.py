@@ -354,6 +354,15 @@ def test_search_leads_from_the_papers_number_to_its_chapter(open_page, query):
     assert "book/paper.html" in results.nth(1).locator("a").get_attribute("href")
 
 
+@pytest.mark.parametrize("query", ["Theorem 13.2", "13.2"])
+def test_search_leads_from_the_books_number_to_its_statement(open_page, query):
+    page = open_page("search.html", f"?q={query}")
+    page.wait_for_selector("#search-results ul.search li a")
+    first = page.locator("#search-results ul.search li").nth(0)
+    assert "13_sharper_bounds.html#thm-" in first.locator("a").get_attribute("href")
+    assert "Theorem 13.2 of this book" in first.inner_text()
+
+
 def test_search_results_have_excerpts_on_a_disk(open_page):
     page = open_page("search.html", "?q=spindle")
     page.wait_for_selector("#search-results ul.search li p.context")

@@ -1,4 +1,4 @@
-// The paper's numbers lead to the book's statements, and pages read from a disk have excerpts too.
+// Numbers lead to statements, the paper's before the book's, and pages read from a disk have excerpts too.
 (() => {
   const { statements, pages } = window.BOOK_SEARCH;
 

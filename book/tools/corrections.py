@@ -41,6 +41,7 @@ WIDTH = re.compile(r'<svg[^>]*? width="([\d.]+)(pt)?"')
 # Three quarters of this are the column of a phone.
 ON_A_PHONE = 460
 DATAFRAME = re.compile(r'<table border="1" class="dataframe">.*?</table>', re.DOTALL)
+LONG_NAME = re.compile(r"<th((?: (?:rowspan|valign)=\"[^\"]*\")*)>([^<]{19,})</th>")
 INDEX = re.compile(r"(<tr[^>]*>\s*)<th>([^<]*)</th>\s*")
 
 
@@ -88,14 +89,17 @@ def _natural_width(picture: Path) -> str:
 def readable_table(html: str) -> str:
     """A table of pandas without the numbers of its rows, where they mean nothing, and with ∞.
 
+    Long names of rows are marked, so that a phone gives them more than one word in a line.
+
     >>> rows = "<tr><th>0</th><td>inf</td></tr><tr><th>1</th><td>2.0</td></tr>"
     >>> readable_table(f"<thead><tr><th></th><th>a</th></tr></thead><tbody>{rows}</tbody>")
     '<thead><tr><th>a</th></tr></thead><tbody><tr><td>∞</td></tr><tr><td>2.0</td></tr></tbody>'
     """
     html = re.sub(r"<td>(-?)inf</td>", r"<td>\1∞</td>", html)
     head, body, rest = html.partition("<tbody>")
+    rest = LONG_NAME.sub(r'<th\1 class="long">\2</th>', rest)
     named = [name for _, name in INDEX.findall(rest)]
     one_empty_corner = [name for _, name in INDEX.findall(head)] == [""]
     if not one_empty_corner or named != [str(number) for number in range(len(named))]:
-        return html
+        return head + body + rest
     return INDEX.sub(r"\1", head) + body + INDEX.sub(r"\1", rest)

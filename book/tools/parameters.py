@@ -112,7 +112,9 @@ class Parameter:
                 f"{self.name}: the number has too many digits; allowed: {self.allowed}"
             )
         if not _KIND_TESTS[self.kind](value):
-            raise ContractError(f"{self.name}: {value!r} is not {_NOUNS[self.kind]}")
+            raise ContractError(
+                f"{self.name}: {value!r} is not {_NOUNS[self.kind]}; allowed: {self.allowed}"
+            )
         if self.kind in ("integer", "number"):
             value = int(value) if self.kind == "integer" else float(value)
             if not self.low <= value <= self.high:

@@ -1,4 +1,4 @@
-"""What the search page needs besides Sphinx's index: the paper's numbers, and text for excerpts.
+"""What the search page needs besides Sphinx's index: numbers of statements, text for excerpts.
 
 Sphinx's index knows no number such as 3.7, and reads excerpts from the pages themselves, which
 browsers do not allow from a disk.
@@ -15,7 +15,27 @@ from pathlib import Path
 STATEMENT = re.compile(
     r"(Theorem|Lemma|Definition|Proposition|Remark|Figure|Section)s? ([A-D]?\d*\.?\d+)"
 )
+# A statement of the book: its kind, anchor, number and title.
+OWN_STATEMENT = re.compile(
+    r'<div class="proof (?:\w+) admonition" id="([^"]*)">\s*<p class="admonition-title">'
+    r'<span class="caption-number">(\w+) ([\d.]+)\s*</span>(.*?)</p>',
+    re.DOTALL,
+)
 INDEX_OF_PAPER = "book/paper"
+# What an excerpt shows in place of a formula's commands. Others show their name, or nothing.
+SIGNS = {
+    "eps": "ε", "eta": "η", "pi": "π", "mu": "μ", "rho": "ρ", "theta": "θ", "tau": "τ",  # noqa: RUF001
+    "alpha": "α", "beta": "β", "delta": "δ", "lambda": "λ", "sigma": "σ", "varphi": "φ",
+    "le": "≤", "ge": "≥", "ne": "≠", "in": "∈", "infty": "∞", "to": "→", "approx": "≈", "pm": "±",
+    "sqrt": "√", "sum": "∑", "prod": "∏", "int": "∫", "cdot": "·", "dots": "…", "PP": "P",
+    "lvert": "|", "rvert": "|", "mid": "|",
+}  # fmt: skip
+SILENT = {
+    "left", "right", "bigl", "bigr", "Bigl", "Bigr", "quad", "qquad", "text", "mathrm", "mathbf",
+    "operatorname", "displaystyle",
+}  # fmt: skip
+PART = r"\s*(\w|\\[A-Za-z]+|\{(?:[^{}]|\{[^{}]*\})*\})"
+FRACTION = re.compile(rf"\\[dt]?frac{PART}{PART}")
 SCRIPTS = '<script src="_static/search-data.js"></script><script src="_static/search.js"></script>'
 
 # A result: the page, its title, the anchor, and what is found there.
@@ -44,7 +64,7 @@ def add_to_search(html: Path) -> None:
 
 
 def statements(texts: dict[str, str]) -> dict[str, list[Result]]:
-    """For each number of the paper, such as "theorem 3.7" and "3.7", where the book treats it."""
+    """For numbers such as "theorem 3.7" and "3.7": the paper's statement first, then the book's."""
     results_of: dict[str, list[Result]] = {}
     for row in re.findall(r"<tr[^>]*>(.*?)</tr>", texts[INDEX_OF_PAPER], re.DOTALL):
         cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
@@ -61,7 +81,13 @@ def statements(texts: dict[str, str]) -> dict[str, list[Result]]:
             results.append((INDEX_OF_PAPER, _title(texts[INDEX_OF_PAPER]), "", named))
             results_of.setdefault(f"{kind} {number}".lower(), results)
             if "." in number:
-                results_of.setdefault(number.lower(), results)
+                results_of.setdefault(number.lower(), list(results))
+    for page, text in texts.items():
+        for anchor, kind, number, title in OWN_STATEMENT.findall(text):
+            about = f"{kind} {number} of this book: {_words(title)}"
+            result = (page, _title(text), f"#{anchor}", about)
+            for key in (f"{kind} {number}".lower(), number):
+                results_of.setdefault(key, []).append(result)
     return results_of
 
 
@@ -95,4 +121,26 @@ def _title(html: str) -> str:
 
 
 def _words(html: str) -> str:
-    return " ".join(unescape(re.sub(r"<[^>]*>", "", html)).replace("\\", "").split())
+    text = unescape(re.sub(r"<[^>]*>", "", html))
+    return " ".join(re.sub(r"\\[(\[](.*?)\\[)\]]", _formula, text, flags=re.DOTALL).split())
+
+
+def _formula(match: re.Match[str]) -> str:
+    r"""A formula in letters and signs, as far as a line of plain text can show it.
+
+    >>> _words(r"at most \((\min\{\eta, 1-\eta\} - \pi)^{+}\), \(\tfrac12 \le \frac{a}{b}\)")
+    'at most (min{η, 1-η} - π)^+, 1/2 ≤ a/b'
+    """
+    text = FRACTION.sub(_fraction, FRACTION.sub(_fraction, match[1]))
+    text = re.sub(r"\\(begin|end|label)\{[^{}]*\}", " ", text)
+    text = re.sub(r"\\([A-Za-z]+)", _sign, text)
+    text = re.sub(r"\\([{}])|[{}&]", lambda brace: brace[1] or "", text)
+    return re.sub(r"\\.|\\", " ", text)
+
+
+def _sign(command: re.Match[str]) -> str:
+    return "" if command[1] in SILENT else SIGNS.get(command[1], command[1])
+
+
+def _fraction(match: re.Match[str]) -> str:
+    return f"{match[1]}/{match[2]}"

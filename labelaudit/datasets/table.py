@@ -108,6 +108,8 @@ def read_table(
     >>> table.labels.tolist(), table.features.tolist()
     ([1, 0, 0], [[30.0], [41.0], [52.0]])
     """
+    if label is None or label == "":
+        raise ValueError(f"label must name the column with the sensitive label, not {label!r}")
     if isinstance(features, str):
         raise TypeError(f"features must be a list of columns, as in [{features!r}], not a text")
     ready_made = prior is not None or model is not None

@@ -36,7 +36,8 @@ async function give(file) {
     part("chosen").textContent = error.message;
     return;
   }
-  part("chosen").textContent = `${table.name}, ${table.columns.length} columns.`;
+  const count = table.columns.length;
+  part("chosen").textContent = `${table.name}, ${count} column${count === 1 ? "" : "s"}.`;
   offer();
 }
 
