@@ -20,7 +20,7 @@ PAGE = f"""<html><head><script>window.MathJax = {{"tex": {{}}}}</script>
 </head><body><article><section><h1>2. A title<a class="headerlink" href="#">#</a></h1>
 <div class="important your-run admonition"><p class="admonition-title">Your run</p></div>
 <p>An introduction.</p>
-<section><h2>2.1. First</h2>
+<section><h2>2.1. First &lt;i&gt;</h2>
 <p>Prose before the figure. More prose.</p>
 <div class="cell"><div class="cell_input">code = 1</div><div class="cell_output">
 <figure id="fig-one"><img src="data:image/svg+xml,{SVG.replace('"', "%22")}">
@@ -130,6 +130,8 @@ def test_a_deck_is_one_file_that_asks_for_nothing(deck):
     assert all(address.startswith("data:") for address in filter(None, addresses))
     assert not re.search(r"@import|url\(http", str(soup.find_all("style")))
     assert len(soup.select(".slides > section")) == len(made())
+    headings = soup.select(".slides p.heading")
+    assert "First <i>" in headings[0].text and not soup.select("p.heading i"), "text stays text"
 
 
 def test_a_deck_of_another_run_is_out_of_date(deck):

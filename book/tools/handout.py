@@ -40,7 +40,7 @@ def write_handout(checkout: Checkout, executions: Sequence[Execution], out: Path
         slides = [slide for slide in make_slides(page) if slide.kind == "prediction"]
         predictions += [(execution.chapter.title, slide.html) for slide in slides]
     folder = FileSystemLoader(Path(__file__).parent / "templates")
-    environment = Environment(loader=folder, autoescape=False, trim_blocks=True)
+    environment = Environment(loader=folder, autoescape=True, trim_blocks=True)
     for name, values in (
         ("predictions", {"predictions": predictions, "scripts": scripts}),
         ("cards", {"people": people(checkout)}),

@@ -86,7 +86,7 @@ def write_deck(checkout: Checkout, execution: Execution) -> list[Slide]:
     page = BeautifulSoup(write_page(checkout, execution).read_text(encoding="utf-8"), "html.parser")
     slides = make_slides(page)
     settings, script = mathjax(page)
-    html = Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=False).render(
+    html = Template(TEMPLATE.read_text(encoding="utf-8"), autoescape=True).render(
         title=execution.chapter.title,
         stamp=made_from(execution),
         slides=slides,
