@@ -151,10 +151,22 @@ def test_knowing_more_helps_up_to_the_guarantee():
     for setting in plan.settings:
         rows = report.knowing_more(held, setting, plan)
         members = {row.known: row.advantage.value for row in rows if row.times == 1}
-        assert list(members) == [0, 1, 2, 3] and members[3] > members[0]
+        assert list(members) == [0, 2, 3] and members[3] > members[0]
         again = {row.times: row for row in rows if row.times > 1}
         assert again[5].epsilon == 5 * setting.mechanism.epsilon
         assert again[5].advantage.value >= members[0] - 1e-9
+
+
+def test_the_labels_that_are_not_known_are_halved_until_one_is_left():
+    """With equal priors, known members of a bag leave a bag of the others."""
+    estimates = known_estimates(np.full(480, 0.3), np.repeat([0, 1], 240))
+    plan = report.AuditPlan(mechanisms=["llp"], bag_sizes=[48], repeats=[1])
+    cases = report.knowing_more(estimates, plan.settings[0], plan)
+    assert [case.known for case in cases] == [0, 24, 36, 42, 45, 46, 47]
+    for case in cases:
+        left = 48 - case.known
+        alone = la.additive_advantage(np.full((1, left), 0.3), la.LabelProportions(left)).mean()
+        assert case.advantage.value == pytest.approx(alone, abs=1e-12)
 
 
 def test_knowing_more_looks_at_every_refit():

@@ -1,6 +1,7 @@
 """The audit command, its refusals, the two files it writes, and chapter 14."""
 
 import json
+import math
 import re
 import signal
 import subprocess
@@ -359,6 +360,28 @@ def test_the_chapter_runs_on_a_readers_own_table(csv):
     costs = pd.read_csv(execution.folder / "files" / "utility.csv")
     assert {"realised", "low", "high", "AUC low", "AUC high"} <= set(costs.columns)
     assert pd.read_csv(execution.folder / "files" / "histogram.csv")["records"].sum() == 600
+
+
+def test_the_chapters_attackers_know_half_of_a_bag_and_then_half_of_the_rest():
+    execution = smoke.executed("14_audit")
+    knowing = smoke.table(execution, "knowing.csv").query("releases == 1")
+    for setting, cases in knowing.groupby("setting"):
+        known = cases["members known"].tolist()
+        size = known[-1] + 1
+        assert setting.startswith("RR") or f"bags of {size}" in setting
+        assert known == sorted({size - math.ceil(size / 2**step) for step in range(10)})
+    numbers = smoke.glued(execution)
+    of_bags = knowing[~knowing["setting"].str.startswith("RR")]
+    largest = of_bags.loc[of_bags["setting"] == of_bags["setting"].iloc[0], "advantage"]
+    assert f"{largest.iloc[0]:.4f} if no label is known" in numbers["audit-known"]
+    assert f"{largest.iloc[-1]:.4f} if all others are" in numbers["audit-known"]
+
+
+def test_what_a_release_is_worth_may_add_nothing_to_the_attackers_accuracy():
+    """At prior eta, ones and so many zeros that they are as many are told apart from the rest."""
+    numbers = smoke.glued(smoke.executed("14_audit"))
+    assert numbers["audit-silent-worth"] == pytest.approx((1 / 2 - 0.05) / (1 - 0.05))
+    assert numbers["audit-silent-advantage"] == pytest.approx(0, abs=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def add_parser(subparsers: Any) -> None:
     )  # fmt: skip
     releases = "numbers of releases to look ahead to (default: 1 2 5)"
     whole_numbers("--repeats", metavar="R", help=releases)
-    members = "numbers of other members known to an attacker (default: none, one, half, all)"
+    members = "numbers of other members known to an attacker (default: none, half, ... all)"
     whole_numbers("--known", metavar="J", help=members)
     option(
         "--refits",

@@ -200,9 +200,10 @@ class AuditPlan:
     multiplicative percentile. `refits` is how often eta is estimated, each time from other folds,
     with other bags and fresh noise. `repeats` are numbers of releases to look ahead to. `known` are
     numbers of other members of a bag whose labels an attacker may know; a number too large for a
-    bag stands for all of them, and the default is none, one, half and all. With `search` the least
-    noisy epsilon or the smallest bag that meets the target is looked for between those listed.
-    With several `learners` of eta the refits take turns, and intervals include how they differ.
+    bag stands for all of them. By default it is none, half, half of the others too, and so on until
+    all are known. With `search` the least noisy epsilon or the smallest bag that meets the target
+    is looked for between those listed. With several `learners` of eta the refits take turns, and
+    intervals include how they differ.
 
     >>> plan = AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[8], epsilons=[0.5, 1.0])
     >>> [setting.title for setting in plan.settings]

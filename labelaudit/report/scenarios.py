@@ -164,6 +164,9 @@ class KnowingMore:
 def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> list[KnowingMore]:
     """Advantages with no, some or all other members known, and after more releases, over refits.
 
+    Knowledge hardly helps until few labels of a bag are unknown, so unless the plan says which
+    numbers to take, the labels that are not known, the record's own included, are halved in steps.
+
     >>> import numpy as np
     >>> from labelaudit.report.eta import EtaEstimates
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), np.tile([0, 1], 50))
@@ -175,7 +178,8 @@ def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> 
     rng = np.random.default_rng([plan.seed, 5])
     mechanism, k = setting.mechanism, setting.mechanism.bag_size
     n_bags = min(estimates.etas[0].size, max(RECORDS, 10 * k)) // k
-    numbers = {min(known, k - 1) for known in (plan.known or (0, 1, k // 2, k - 1))} | {0}
+    halved = (k - -(-k // 2**step) for step in range(k.bit_length() + 1))
+    numbers = {min(known, k - 1) for known in plan.known or halved} | {0}
     small = k <= MOST_WITH_KNOWN
     noiseless = isinstance(mechanism, NoisyCount) and math.isinf(mechanism.epsilon)
     cases = [(known, 1) for known in sorted(numbers) if small or known == 0]
