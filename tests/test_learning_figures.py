@@ -90,7 +90,7 @@ def test_the_whole_sweep():
 def test_the_axis_is_spaced_by_what_is_lost_against_clean_labels():
     """Equal factors of the loss are about equally far apart; without clean labels AUC is linear."""
     rows = [("clean", 0.9), ("RR", 0.88), ("RR", 0.7), ("LLP", 0.5)]
-    frame = pd.DataFrame(rows, columns=["kind", "auc"]).assign(error=0.0)
+    frame = pd.DataFrame(rows, columns=["kind", "auc"]).assign(reach=0.0)
     _, axes = plots.grid(1, 2)
     for axis, part in zip(axes[0], (frame, frame.iloc[1:]), strict=True):
         tradeoff.scale_by_loss(axis, part)

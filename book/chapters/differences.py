@@ -16,8 +16,8 @@ from scipy import integrate, optimize, stats
 from labelaudit import checks
 from labelaudit.learning.sweep.comparisons import SETTING
 
-# Two mechanisms that differ in AUC by less than this are called similar.
-SIMILAR = 0.02
+# AUCs are similar if they differ by less than this fraction of the range of a curve.
+SIMILAR = 0.05
 CLAIM_RESULTS = ("reproduced", "reproduced in shape", "differs", "not testable here")
 
 
@@ -162,16 +162,17 @@ def together(gaps: Sequence[Mapping[int, float]], level: float = 0.95) -> Differ
     return paired(means, dict.fromkeys(means, 0.0), level)
 
 
-def claim_result(claim: str, means: Mapping[int, float]) -> str:
+def claim_result(claim: str, means: Mapping[int, float], margin: float) -> str:
     """Compare the differences of trials with a claim: that they are "lower" than 0, or "similar".
 
-    Reproduced: Student's 95% interval lies below 0, or within `SIMILAR` of it. Differs: it lies
+    Reproduced: Student's 95% interval lies below 0, or within `margin` of it. Differs: it lies
     wholly on the other side. Reproduced in shape: the interval does not decide, but every trial is
-    on the claim's side. Not testable here: everything else, and fewer than two trials.
+    on the claim's side; without any difference n trials all are "lower" with probability 1/2^n. Not
+    testable here: everything else, and fewer than two trials.
 
-    >>> claim_result("lower", {0: -0.03, 1: -0.03, 2: -0.02})
+    >>> claim_result("lower", {0: -0.03, 1: -0.03, 2: -0.02}, margin=0.02)
     'reproduced'
-    >>> claim_result("lower", {0: -0.05, 1: -0.01})
+    >>> claim_result("similar", {0: -0.019, 1: 0.01}, margin=0.02)
     'reproduced in shape'
     """
     if claim not in ("lower", "similar"):
@@ -179,7 +180,7 @@ def claim_result(claim: str, means: Mapping[int, float]) -> str:
     reproduced, in_shape, differs, not_testable = CLAIM_RESULTS
     if len(means) < 2:
         return not_testable
-    least, most = (-math.inf, 0.0) if claim == "lower" else (-SIMILAR, SIMILAR)
+    least, most = (-math.inf, 0.0) if claim == "lower" else (-margin, margin)
     interval = paired(means, dict.fromkeys(means, 0.0))
     if least < interval.low and interval.high < most:
         return reproduced

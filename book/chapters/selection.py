@@ -9,6 +9,7 @@ takes the least mean of that loss over trials, as the search for rates does.
 import math
 
 import pandas as pd
+from scipy import stats
 
 from labelaudit.learning.sweep.comparisons import MEASURES, RUN, SETTING, TRAINING, mixed_grids
 
@@ -49,6 +50,7 @@ def _check_one_grid(frame: pd.DataFrame) -> None:
 def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     """One row for each setting: the mean test AUC over trials at the chosen learning rate.
 
+    `error` is the standard error of `auc`, and `reach` half of Student's 95% interval over trials.
     `learning_rate` is the one chosen, or the one chosen most often; `aucs` holds the trials', and
     `no_model` counts those that diverged before they had a model, with AUC 0.5. `last_epoch` is
     the fraction that kept the weights of the last epoch, `trained_bags` the number of bags not held
@@ -84,6 +86,7 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
         "trials": settings.size(),
         "auc": settings["auc"].mean(),
         "error": settings["auc"].sem(),
+        "reach": settings["auc"].sem() * stats.t(settings.size() - 1).ppf(0.975),
         "no_model": settings["no_model"].sum(),
         "aucs": pd.Series(aucs),
         "last_epoch": (chosen["best_epoch"] == chosen["epochs"]).groupby(chosen["setting"]).mean(),

@@ -110,7 +110,7 @@ def scale_by_loss(axes: Axes, rows: pd.DataFrame) -> None:
         "function",
         functions=(lambda auc: -np.log(np.maximum(top - auc, 1e-9)), lambda y: top - np.exp(-y)),
     )
-    lowest = (rows["auc"] - 2 * rows["error"].fillna(0)).min()
+    lowest = (rows["auc"] - rows["reach"].fillna(0)).min()
     axes.set_ylim(lowest - 0.01, top - 0.65 * (top - clean))
     losses = [loss for loss in (0.2, 0.1, 0.05, 0.02, 0.01, 0.005) if clean - loss > lowest]
     ticks = {clean - loss: f"−{loss:g}" for loss in losses} | {clean: f"{clean:.3f}"}
@@ -210,7 +210,7 @@ def _draw(
     style: Options = {"color": colour, "marker": kind.marker, "markersize": size, "capsize": 2}
     for part, line in ((~infinite, kind.dashes), (infinite, "none")):
         points = known[part.reindex(known.index)]
-        bars = 2 * points["error"].fillna(0)
+        bars = points["reach"].fillna(0)
         name = label if line != "none" or infinite.all() else None
         lines: Options = {"linestyle": line, "linewidth": 1.5, "elinewidth": 0.8, "label": name}
         if len(points):
