@@ -32,6 +32,7 @@ from labelaudit.learning.bags import Bags, Examples
 from labelaudit.learning.calibration import auc, log_loss
 from labelaudit.learning.likelihood import Likelihood
 from labelaudit.learning.models import KDD12_BUCKETS, MODELS, Network, Shape, Standardise, build
+from labelaudit.learning.products import fast_products
 from labelaudit.mechanisms import Mechanism
 
 __all__ = ["Outcome", "TrainingSettings", "train"]
@@ -186,7 +187,8 @@ def train(
     run.resume()
     state, n_batches = run.state, run.n_batches
     done = (state.epoch - 1) * n_batches + state.batch
-    with tqdm(total=settings.epochs * n_batches, initial=done, disable=not progress) as bar:
+    bar = tqdm(total=settings.epochs * n_batches, initial=done, disable=not progress)
+    with fast_products(run.device), bar:
         if progress and run.dropped:
             bar.write(f"{run.dropped} examples do not fill a bag of {run.bag_size}: not used")
         while not state.finished(settings):
