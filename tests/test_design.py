@@ -277,3 +277,38 @@ def test_the_censoring_range_bounds_every_shift_and_is_the_widest(epsilon):
     assert found > 10
     assert design.censoring_range(np.full((1, 3), 0.5), 0.01) is None
     assert design.censoring_range([[0.0, 1.0]], 0.5) == (0, 2)
+
+
+def censoring_conditions(eta, q):
+    """For each count s: F(s - 1) >= q F(s) and its mirror image, for all unknown labels."""
+    others = leave_one_out(eta)[(eta > 0) & (eta < 1)]
+    ends = np.zeros((len(others), 1)), np.ones((len(others), 1))
+    below = np.hstack([ends[0], np.cumsum(others, axis=1), ends[1]])
+    above = np.hstack([ends[1], np.cumsum(others[:, ::-1], axis=1)[:, ::-1], ends[0]])
+    lower = below[:, :-1] >= q * below[:, 1:] - 1e-12
+    upper = above[:, 1:] >= q * above[:, :-1] - 1e-12
+    return lower.all(axis=0), upper.all(axis=0)
+
+
+def test_the_theorem_on_censoring_needs_its_condition_at_every_count():
+    """At the two limits alone it lets a proven label pass where other labels are certain."""
+    rng = np.random.default_rng(2)
+    kept = broken = 0
+    drawn = [rng.choice([0, 0.2, 0.5, 0.5, 0.7, 1], 6) for _ in range(60)]
+    for bag in [[1, 0, 0.5, 0.5], *drawn, *(rng.uniform(0.2, 0.8, 9) for _ in range(20))]:
+        eta = np.array([bag])
+        lower, upper = censoring_conditions(eta, math.exp(-1))
+        for low, high in itertools.combinations(range(eta.size + 1), 2):
+            if not (lower[low] and upper[high]):
+                continue
+            largest = multiplicative_quantile(eta, design.censored(eta.size, low, high), 1.0)
+            if lower[low:].all() and upper[: high + 1].all():
+                kept += 1
+                assert largest <= 1 + 1e-9
+            else:
+                assert eta.min() == 0 or eta.max() == 1
+                broken += largest == math.inf
+    assert kept > 20 and broken > 20
+    lower, upper = censoring_conditions(np.array([[1, 0, 0.5, 0.5]]), math.exp(-1))
+    assert lower[0] and upper[4] and not lower[1]
+    assert multiplicative_quantile([[1, 0, 0.5, 0.5]], design.censored(4, 0, 4), 1.0) == math.inf

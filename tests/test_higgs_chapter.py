@@ -55,7 +55,7 @@ def test_the_overfitted_network_reports_far_too_little():
 
 def test_certain_and_wrong_scores_do_not_end_the_chapter_where_bags_are_small():
     """An exact 0 of a label that is 1 left a bag of four without a possible release."""
-    small = smoke.executed(CHAPTER, bag_size=4)
+    small = smoke.executed(CHAPTER, bag_size=4, audit_rows=1000, train_sizes=(200,), bag_sizes=(1,))
     numbers = smoke.glued(small)
     assert numbers["higgs-heart-certain"] >= numbers["higgs-heart-wrong"] > 0
     gains = smoke.table(small, "overfitted.csv").query("eta == 'by heart, raw'")["plug-in"]
