@@ -10,26 +10,33 @@ from book.tools.parameters import ContractError
 pytestmark = pytest.mark.slow
 
 # Parameters whose upper end only asks for hours of the same work; their lower end runs.
-WORK = {"audit_rows", "epochs", "largest_drawn", "rows", "runs", "standin_rows"}
+WORK = {"audit_rows", "epochs", "largest_drawn", "refits", "rows", "runs", "standin_rows"}
 WORK |= {"train_rows", "train_sizes", "trials", "workers"}
-# What a chapter rejects, since the rest of its smoke scale does not fit it.
-REJECTED = {}
+WORK_IN = {("15_same_labels_next_week", "people")}
+# What a chapter rejects, since the rows of its smoke scale do not suffice for it.
+REJECTED = {
+    ("12_privacy_utility", "bag_sizes", 512): "bag_size 512 leaves too few bags",
+    ("12_privacy_utility", "pair_bag_sizes", 512): "bag_size 512 leaves too few bags",
+    ("14_audit", "bag_sizes", 100000): "a bag size of 100000 makes 0 bags of 5,000 rows",
+}
 
 
 def ends():
     for chapter, declared in DECLARED.items():
         for name, parameter in declared.parameters.items():
             if parameter.low > -math.inf:
-                highest = () if name in WORK else (parameter.high,)
-                yield from ((chapter, name, end) for end in (parameter.low, *highest))
+                yield chapter, name, parameter.low
+                if name not in WORK and (chapter, name) not in WORK_IN:
+                    yield chapter, name, parameter.high
 
 
 ENDS = list(ends())
 
 
 def test_every_exception_is_declared():
-    assert set(REJECTED) <= set(ENDS)
-    assert WORK <= {name for declared in DECLARED.values() for name in declared.parameters}
+    assert set(ENDS) >= set(REJECTED)
+    declared = {(chapter, name) for chapter, name, _ in ENDS}
+    assert declared >= WORK_IN and {name for _, name in declared} >= WORK
 
 
 @pytest.mark.parametrize(("chapter", "name", "end"), ENDS)
