@@ -9,6 +9,7 @@ from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
+import goldens
 import numpy as np
 import pytest
 
@@ -38,6 +39,7 @@ def test_all_statements_once_in_the_order_of_the_paper():
 def test_row_has_its_verdict_its_evidence_and_red_mutants(row: Row):
     finding = row.run(QUICK)
     assert (finding["verdict"], finding["grade"]) == (RECORDED[row.id], GRADES[row.id])
+    assert goldens.differences("ledger", row.id, goldens.statement(finding)) == []
     assert finding["evidence"].strip() and finding["searched"].strip()
     assert finding["evidence"].isascii() and finding["searched"].isascii()
     assert not finding["evidence"].startswith("Not as the ledger's table has it")
