@@ -430,6 +430,16 @@ def test_the_search_finds_the_least_noise_that_meets_the_target(target):
     assert (sizes == []) == target.startswith("epsilon")
 
 
+def test_the_search_ends_at_epsilon_20():
+    """In bags of 32 even exact counts are within this target, and prove no label."""
+    labels = np.random.default_rng(0).permutation(np.arange(3200) % 2)
+    frame = pd.DataFrame({"p": np.full(3200, 0.5), "ill": labels})
+    options = {"mechanisms": ["geometric"], "bag_sizes": [32], "epsilons": [0.5], "refits": 2}
+    audit = la.audit(frame, "ill", prior="p", target="additive=0.2", **options)
+    tried = [each.exposure.epsilon for each in audit.decisions if each.meets]
+    assert max(tried) == 20 and max(each.exposure.epsilon for each in audit.decisions) == 20
+
+
 def test_the_search_stops_where_odds_change_a_thousand_times():
     """In bags of 8 with 6% positives even exact counts add little, but they prove many labels."""
     labels = (np.random.default_rng(0).random(4096) < 0.062).astype(int)
