@@ -255,6 +255,7 @@ def test_no_interval_leaves_what_is_possible():
     frame = some_rows(300)
     audit = la.audit(frame, "bought", prior="eta", bag="day", epsilons=[0.5], refits=2)
     exposures = [each.exposure for each in (*audit.decisions, *audit.own_decisions)]
+    assert len(exposures) > 5 and audit.own_decisions
     for exposure in exposures:
         assert exposure.plug_in.low >= 0 and exposure.plug_in.high <= 0.5
         assert 0 <= exposure.revealed.low <= exposure.revealed.high <= 1
