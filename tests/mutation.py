@@ -30,7 +30,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 LIBRARIES = ("pytest", "hypothesis", "numba", "scipy.stats", "scipy.optimize", "sympy", "yaml")
 LIBRARIES += ("pandas", "sklearn.ensemble", "sklearn.linear_model", "torch", "matplotlib.pyplot")
-# The tests of a module, or of all modules below a package: names without "test_".
+# The tests of a module, or of all modules below a package: names of files without "test_", and
+# of a test in one after two colons.
 TESTS = {
     "labelaudit": "properties refusals frame",
     "labelaudit.advantage": "advantage kernels worth oracles properties refusals",
@@ -62,11 +63,10 @@ TESTS = {
     "labelaudit.redrawn": "redrawn repeated",
     "labelaudit.repeated": "repeated redrawn",
     "labelaudit.report": "audit audit_verdicts audit_intervals audit_recomputed audit_adversarial"
-    " audit_command audit_own audit_utility audit_classes goldens",
+    " audit_command audit_own audit_utility audit_classes"
+    " goldens::test_audits_are_as_they_were",
     "labelaudit.report.stream": "audit_stream",
 }
-# Goldens that need no chapter to be executed.
-ONLY = {"goldens": ["-k", "audits"]}
 SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -247,12 +247,8 @@ def files_for(module):
     while module and not names:
         names = TESTS.get(module, "").split()
         module = module.rpartition(".")[0]
-    return [f"tests/test_{name}.py" for name in names]
-
-
-def with_options(files):
-    """Arguments of pytest for test files: of some only a part is run."""
-    return [*files, *(part for file in files for part in ONLY.get(Path(file).stem[5:], []))]
+    files = (name.partition("::") for name in names)
+    return [f"tests/test_{file}.py{colons}{test}" for file, colons, test in files]
 
 
 def copy_tree(folder):
@@ -347,7 +343,7 @@ def check_sound(runs, chosen):
     """The tests concerned must pass without a mutant, or nothing is learned."""
     files = sorted({file for mutant in chosen for file in files_for(mutant.module)})
     modules = sorted({str(mutant.path) for mutant in chosen})
-    work = [(modules, None), *((with_options([file]), None) for file in files)]
+    work = [(modules, None), *(([file], None) for file in files)]
     for arguments, _, outcome, log in runs.all(work):
         if outcome != "survived":
             tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
@@ -384,10 +380,7 @@ def main():
         runs = Runs(Path(folder), arguments.copies, arguments.timeout)
         if not arguments.unchecked:
             check_sound(runs, chosen)
-        work = [
-            (with_options([str(mutant.path), *files_for(mutant.module)]), mutant)
-            for mutant in chosen
-        ]
+        work = [([str(each.path), *files_for(each.module)], each) for each in chosen]
         for _, mutant, outcome, _ in runs.all(work):
             outcomes.append(outcome)
             lines.append(f"{mutant.name}\t{outcome}\t{mutant.change}")

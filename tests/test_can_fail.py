@@ -17,6 +17,7 @@ import ast
 from itertools import pairwise
 from pathlib import Path
 
+import mutation
 import pytest
 
 FILES = sorted(Path(__file__).parent.glob("test_*.py"))
@@ -302,3 +303,11 @@ def test_a_test_that_cannot_fail_is_found(body, what):
 @pytest.mark.parametrize("body", SOUND)
 def test_a_test_that_can_fail_is_left_alone(body):
     assert list(findings(AROUND + body)) == []
+
+
+def test_every_module_has_tests_that_mutants_of_it_run():
+    modules = {mutant.module for mutant in mutation.all_mutants(["labelaudit"])}
+    chosen = {module: mutation.files_for(module) for module in modules}
+    assert len(chosen) > 50 and all(chosen.values())
+    files = {file.partition("::")[0] for found in chosen.values() for file in found}
+    assert [file for file in sorted(files) if not (mutation.ROOT / file).is_file()] == []
