@@ -482,6 +482,30 @@ def test_what_is_no_table_is_refused_and_names_lead_nowhere(name, content, sente
         assert answer.status == 422 and sentence in answer.text
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.csv", b"\x89PNG\r\n\x00\xff"), ("a.parquet", b"a,b\n1,2\n")]
+)
+def test_a_file_that_is_rejected_does_not_stay_and_harms_no_other(name, content, live):
+    kept = live.json_of(live.upload("kept.csv", b"a,b\n1,2\n"))["reference"]
+    before = sorted(live.checkout.uploads.rglob("*"))
+    assert live.upload(name, content).status == 422
+    assert sorted(live.checkout.uploads.rglob("*")) == before
+    assert uploads.find(live.checkout, kept).name == "kept.csv"
+
+
+def test_a_table_that_was_not_audited_is_listed_until_it_is_deleted(live):
+    stored = live.json_of(live.upload("unaudited.csv", b"a,b\n5,6\n"))
+    reference = stored["reference"]
+    listed = {table["reference"]: table for table in live.json("/api/audits")["files"]}
+    assert listed[reference] == stored, "its columns too, so that it can be audited"
+    uploads.find(live.checkout, reference).write_bytes(b"\x89PNG\xff")
+    [file] = [f for f in live.json("/api/audits")["files"] if f["reference"] == reference]
+    assert file == {"reference": reference, "name": "unaudited.csv"}, "it can only be deleted"
+    live.ask("/api/upload/delete", {"reference": reference})
+    left = [table["reference"] for table in live.json("/api/audits")["files"]]
+    assert reference not in left and not (live.checkout.uploads / reference[7:]).exists()
+
+
 def test_a_form_that_cannot_be_read_is_an_error(live):
     assert live.upload("\x00.csv", TABLE).status == 400
     kind = "multipart/form-data; boundary=another"
@@ -617,7 +641,8 @@ def real(tmp_path_factory):
     source = checkout.source("01_coin")
     code = source.read_text().replace(
         "ipython3\nimport time\n",
-        'ipython3\n:tags: [refuses]\nimport time\nif seed == 13:\n    raise ValueError("unlucky")\n',
+        "ipython3\n:tags: [refuses]\nimport time\n"
+        'if seed == 13:\n    raise ValueError("unlucky")\n',
     )
     source.write_text(code)
     server = Live(checkout, [sys.executable, "-m", "book.tools.serve.worker", str(checkout.root)])
