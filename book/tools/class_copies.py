@@ -60,6 +60,8 @@ if Path.cwd().name != {name!r}:
 # Numbers of the exercises, drawn from their whole range to six digits: in a class of thirty, the
 # probability that two students have the same one is about a thousandth.
 OWN = "own_"
+# In the metadata of a cell: whether it is the book's, and which exercise it states or answers.
+MARK = "labelaudit"
 FOLDERS = ("students", "key")
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
 LONGEST_CHOICE = 4
@@ -115,6 +117,8 @@ def student_copy(
         if blanks := [f"{name} = ...  # your answer" for _, name in checked(cell)]:
             cells.append(nbformat.v4.new_code_cell("\n".join(blanks)))
         cells.append(nbformat.v4.new_code_cell(cell.source, metadata=cell.metadata))
+    for cell in cells:  # what has no mark when it comes back was written by the student
+        cell.metadata.setdefault(MARK, {"book": True})
     return _finished(cells, parameters, student, title)
 
 
@@ -134,10 +138,11 @@ def _with_answers(text: str, computed: set[str]) -> Iterator[NotebookNode]:
         label = LABEL.search(match["options"])
         if match["kind"] != "exercise" or not label or label[1] in computed:
             continue
-        yield nbformat.v4.new_markdown_cell(text[start : match.end()].strip())
-        metadata = {"labelaudit": {"answer": label[1]}}
-        empty = f"*Your answer to {label[1]}:*"
-        yield nbformat.v4.new_markdown_cell(empty, metadata=metadata)
+        statement, marks = text[start : match.end()].strip(), ("exercise", "answer")
+        empty = f"*Your answer to {match['title'].strip()}:*"
+        for source, mark in zip((statement, empty), marks, strict=True):
+            metadata = {MARK: {mark: label[1]}}
+            yield nbformat.v4.new_markdown_cell(source, metadata=metadata)
         start = match.end()
     if rest := text[start:].strip():
         yield nbformat.v4.new_markdown_cell(rest)

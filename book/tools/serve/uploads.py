@@ -48,7 +48,7 @@ def store(checkout: Checkout, name: str, content: bytes) -> dict[str, Any]:
 
 def describe(path: Path) -> dict[str, Any]:
     """A stored file as pages name it; a table with its columns."""
-    about = {"reference": f"upload:{path.parent.name}", "name": path.name}
+    about: dict[str, Any] = {"reference": f"upload:{path.parent.name}", "name": path.name}
     about["bytes"] = path.stat().st_size
     return about if path.suffix == PROGRAM else about | {"columns": columns(path)}
 
