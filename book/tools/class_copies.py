@@ -13,6 +13,7 @@ import copy
 import csv
 import hashlib
 import io
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,20 +64,61 @@ OWN = "own_"
 # In the metadata of a cell: whether it is the book's, and which exercise it states or answers.
 MARK = "labelaudit"
 FOLDERS = ("students", "key")
+# How often a copy is drawn whose run does not show what its chapter claims.
+MOST_DRAWS = 20
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
 LONGEST_CHOICE = 4
 
 
-def own_parameters(chapter: Chapter, scale: str, student: str, seed: int) -> dict[str, Any]:
-    """The parameters of one student's copy: the same for the same student, chapter and seed.
+def own_parameters(
+    chapter: Chapter, scale: str, student: str, seed: int, draw: int = 0
+) -> dict[str, Any]:
+    """The parameters of one student's copy: the same for the same student, chapter, seed and draw.
 
-    The numbers of the exercises and the seed are drawn from all that are allowed; priors, bag
-    size and epsilon from pools. The other values are those of the scale.
+    The numbers of the exercises and the seed are drawn from all that are allowed; priors but the
+    first, bag size and epsilon from pools. The other values are those of the scale.
     """
-    text = json.dumps([seed, chapter.id, student])
+    text = json.dumps([seed, chapter.id, student, draw][: 4 if draw else 3])
     rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
     values = {name: _own(chapter.parameters[name], scale, rng) for name in chapter.parameters}
     return chapter.resolve(scale, values)
+
+
+def possible_parameters(
+    chapter: Chapter, scale: str, students: Sequence[str], seed: int
+) -> list[dict[str, Any]]:
+    """The parameters of every draw that a copy of these students can have."""
+    draws = range(MOST_DRAWS if chapter.claims else 1)
+    return [
+        own_parameters(chapter, scale, student, seed, draw)
+        for student, draw in itertools.product(students, draws)
+    ]
+
+
+def draw_class(
+    checkout: Checkout,
+    chapter: Chapter,
+    students: Sequence[str],
+    scale: str,
+    seed: int,
+    report: Callable[[Execution, str], None],
+) -> tuple[dict[str, dict[str, Any]], dict[str, NotebookNode]]:
+    """Everybody's parameters and runs; a run that fails a claim of the chapter is drawn again."""
+    owned: dict[str, dict[str, Any]] = {}
+    runs: dict[str, NotebookNode] = {}
+    to_run = list(students)
+    for draw in range(MOST_DRAWS):
+        drawn = {student: own_parameters(chapter, scale, student, seed, draw) for student in to_run}
+        owned |= drawn
+        runs |= run_class(checkout, chapter, drawn, scale, report)
+        to_run = [name for name in to_run if chapter.fails(glued_values(runs[name]))]
+        if not to_run:
+            return {name: owned[name] for name in students}, runs
+    failed = chapter.fails(glued_values(runs[to_run[0]]))
+    raise CommandError(
+        f"{chapter.id}: none of {MOST_DRAWS} draws for {to_run[0]!r} satisfies {failed[0]!r},"
+        " which the chapter claims"
+    )
 
 
 def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
@@ -87,6 +129,13 @@ def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
         return float(f"{rng.uniform(parameter.low, parameter.high):.6g}")
     pool = parameter.choices if parameter.name == "priors" else POOLS.get(parameter.name, ())
     fitting = [value for value in pool if _allowed(parameter, value)]
+    if parameter.name == "priors" and isinstance(default, list):
+        # The first distribution is the one that the text of a chapter is about.
+        first, others = default[0], [value for value in fitting if value != default[0]]
+        if not 1 < len(default) <= LONGEST_CHOICE or len(others) < len(default):
+            return default
+        picks = sorted(rng.choice(len(others), len(default) - 1, replace=False))
+        return [first, *(others[index] for index in picks)]
     size = len(default) if isinstance(default, list) else 1
     if len(fitting) <= size or size > LONGEST_CHOICE:
         return default
@@ -249,7 +298,7 @@ def write_copies(
     """Write every copy that is not there yet, parameters and answers; give the number made."""
     import nbformat
 
-    owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
+    owned, runs = draw_class(checkout, chapter, students, scale, seed, report)
     table = key_table(out / "key.csv", chapter, owned)
     # Written first, so that after an interruption another seed cannot pass for the notebooks' own.
     write_atomically(out / "key.csv", table)
@@ -257,9 +306,8 @@ def write_copies(
         student: [folder for folder in FOLDERS if not _copy(out, folder, student).exists()]
         for student in students
     }
-    to_run = {student: owned[student] for student in students if missing[student]}
     written = 0
-    for student, notebook in run_class(checkout, chapter, to_run, scale, report).items():
+    for student, notebook in runs.items():
         values = glued_values(notebook)
         for folder in missing[student]:
             make, kind = (student_copy, "") if folder == "students" else (key_copy, ", key")

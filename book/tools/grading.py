@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,10 +70,13 @@ def exercises(notebook: NotebookNode) -> list[Exercise]:
     return listed
 
 
-def check_copies(owners: Mapping[str, HandIn], owned: Mapping[str, Mapping[str, Any]]) -> None:
-    """Reject options that are not those of the copies, before a class's running time is spent."""
-    written = [hand_in.parameters for hand_in in owners.values() if hand_in.notebook]
-    if len(written) > 1 and not any(parameters in owned.values() for parameters in written):
+def check_copies(hand_ins: Sequence[HandIn], drawn: Collection[Mapping[str, Any]]) -> None:
+    """Reject options that are not those of the copies, before a class's running time is spent.
+
+    `drawn` are all parameters that a student's copy can have with these options.
+    """
+    written = [hand_in.parameters for hand_in in hand_ins if hand_in.notebook]
+    if len(written) > 1 and not any(parameters in drawn for parameters in written):
         raise CommandError(
             f"none of the {len(written)} notebooks has the parameters of a student of the list:"
             " --chapter, --column, --seed and --scale must be those of `labelaudit teach`"

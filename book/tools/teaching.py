@@ -146,7 +146,7 @@ def make_copies(arguments: argparse.Namespace) -> int:
 def grade_collected(arguments: argparse.Namespace) -> int:
     """Run and judge every notebook, and write the tables and pages."""
     from book.tools import grading
-    from book.tools.class_copies import own_parameters, run_class
+    from book.tools.class_copies import draw_class, possible_parameters
     from book.tools.class_list import class_rows, read_sheet
     from book.tools.handed_in import find_owners, read_folder
 
@@ -154,22 +154,19 @@ def grade_collected(arguments: argparse.Namespace) -> int:
     checkout = find_checkout()
     chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
     rows, out = class_rows(arguments.list, arguments.column), arguments.out
-    owned = {
-        student: own_parameters(chapter, arguments.scale, student, arguments.seed)
-        for student in rows
-    }
     # All that is read is read now: a student's code could change it.
     hand_ins, remarks = read_folder(arguments.collected)
-    owners = find_owners(hand_ins, owned)
     manual = grading.read_manual(out / grading.MANUAL, arguments.most)
     into, columns = arguments.into, (arguments.points, arguments.match)
     sheet = read_sheet(into, "--into", headed=True) if into else None
     if sheet:  # an unknown column must not cost a class's running time
         grading.fill_sheet(sheet, *columns, rows, dict.fromkeys(rows, 0.0))
+    scale, students, seed = arguments.scale, list(rows), arguments.seed
+    grading.check_copies(hand_ins, possible_parameters(chapter, scale, students, seed))
+    owned, runs = draw_class(checkout, chapter, students, scale, seed, report_execution)
+    owners = find_owners(hand_ins, owned)
     for remark in remarks + owners.remarks:
         print(remark, file=sys.stderr)
-    grading.check_copies(owners.found, owned)
-    runs = run_class(checkout, chapter, owned, arguments.scale, report_execution)
 
     grades: list[grading.Grade] = []
     for grade in grading.grade_class(owners.found, owned, runs, arguments.seconds):
