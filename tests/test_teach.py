@@ -46,6 +46,7 @@ from book.tools.markdown import (
     install_code,
     macros,
 )
+from book.tools.references import references
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 
@@ -659,6 +660,54 @@ def test_a_class_list_is_read_as_teachers_write_it(tmp_path):
             read_list(plain)
 
 
+# A label of a statement, a figure, an exercise or a formula; a chapter's id; the key of a source.
+CODE_NAME = re.compile(
+    r"\b(?:alg|con|cor|def|eq|ex|fig|lem|prop|rem|sol|thm)-[a-z]+-[\w-]+"
+    r"|[*`(\[](?:chapter-[\w-]+|\d\d_\w+|[a-z]+\d{4}[a-z]+)[]*`),]"
+)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_copy_names_things_as_the_book_does_and_not_as_its_code(chapter):
+    texts = [cell.source for cell in copied(chapter).cells if cell.cell_type == "markdown"]
+    assert [name for text in texts for name in CODE_NAME.findall(text)] == []
+    number = int(chapter[:2])
+    whole = "\n".join(texts)
+    labels = re.findall(r"\{exercise\} [^\n]*\n:label: (\S+)", CHECKOUT.source(chapter).read_text())
+    for position in range(1, len(labels) + 1):
+        assert f"> **Exercise {number}.{position}: " in whole
+    assert f"*Fig. {number}.1*: " in whole
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_copy_does_not_open_with_the_answer(chapter):
+    """The book folds this box; a notebook would show it above the prediction."""
+    original = CHECKOUT.source(chapter).read_text(encoding="utf-8")
+    box = "The answer, if you are in a hurry"
+    text = "\n".join(cell.source for cell in copied(chapter).cells)
+    assert "hurry" not in text and "Before you start" in text
+    assert box in original or chapter == "12_privacy_utility"
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("thm-sharper-any", "Theorem 13.2"),
+        ("rem-additive-rates", "Remark 2.1"),
+        ("fig-scatter-main", "Fig. 7.1"),
+        ("ex-setting-own", "Exercise 1.5"),
+        ("eq-learning-excess", "9.2"),
+        ("sharper-open-question", "The open question"),
+        ("ledger", "The ledger"),
+        ("dinur2003revealing", "Dinur and Nissim [2003]"),
+        ("rollin2007translated", "Röllin [2007]"),
+    ],
+)
+def test_labels_have_the_numbers_of_the_built_book(label, name):
+    """They were read from a built site."""
+    assert references(CHECKOUT)[label] == name
+
+
 MYST = re.compile(
     r"\{[\w:-]+\}`"  # a role
     r"|^\W*\{[\w:-]+\}"  # a directive
@@ -685,7 +734,7 @@ def test_a_copy_reads_in_plain_jupyter(chapter, make):
             assert (above[:1] == ">") == (below[:1] == ">") or "" in (above, below), text
         for formula in FORMULA.findall(text):
             assert "\n>" not in formula, "Jupyter would show the mark of the quotation"
-    assert any(text.startswith("*fig-") for text in texts)
+    assert any(text.startswith("*Fig. ") for text in texts)
 
 
 def test_the_macros_are_the_configurations():

@@ -16,6 +16,7 @@ import io
 import itertools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,11 @@ if Path.cwd().name != {name!r}:
 # Numbers of the exercises, drawn from their whole range to six digits: in a class of thirty, the
 # probability that two students have the same one is about a thousandth.
 OWN = "own_"
+# The folded box that gives a chapter's answer before its question; a notebook cannot fold it.
+HURRY = re.compile(
+    r"^(`{3,})\{admonition\} The answer, if you are in a hurry *\n.*?^\1[ \t]*$\n?",
+    re.MULTILINE | re.DOTALL,
+)
 # In the metadata of a cell: whether it is the book's, and which exercise it states or answers.
 MARK = "labelaudit"
 FOLDERS = ("students", "key")
@@ -161,7 +167,7 @@ def student_copy(
         if in_solution:
             continue
         if cell.cell_type == "markdown":
-            cells += _with_answers(SOLUTION.sub("", cell.source), computed)
+            cells += _with_answers(HURRY.sub("", SOLUTION.sub("", cell.source)), computed)
             continue
         if blanks := [f"{name} = ...  # your answer" for _, name in checked(cell)]:
             cells.append(nbformat.v4.new_code_cell("\n".join(blanks)))

@@ -20,6 +20,7 @@ from typing import Any
 from docutils import nodes
 
 from book.tools.digits import written_glue
+from book.tools.references import plain_title
 
 KINDS = {
     "con": "conjecture",
@@ -128,25 +129,20 @@ def find_title(root: Path, name: str) -> str:
     page = root / f"{name}.md"
     if page.is_file():
         heading = re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-        return _plain(heading[1]) if heading else ""
+        return plain_title(heading[1]) if heading else ""
     label = re.escape(name)
     for source in sorted([*root.glob("notebooks/*.md"), *root.glob("book/*.md")]):
         text = source.read_text(encoding="utf-8")
         if heading := re.search(rf"^\({label}\)=\s+#+ (.+)$", text, re.MULTILINE):
-            return _plain(heading[1])
+            return plain_title(heading[1])
         if box := re.search(
             rf"^`+\{{(?:prf:)?(\w+)\}} ?(.*)\n:label: {label}$", text, re.MULTILINE
         ):
-            title = f' "{_plain(box[2])}"' if box[2] else ""
+            title = f' "{plain_title(box[2])}"' if box[2] else ""
             return f"{box[1].capitalize()}{title} of {_words(source.stem)}"
         if re.search(rf"^ *name: {label}$", text, re.MULTILINE):
             return f"a figure of {_words(source.stem)}"
     return ""
-
-
-def _plain(markdown: str) -> str:
-    """A heading without the signs of its markup, and without the badge of a verdict."""
-    return re.sub(r"\[[^]]*\]\{\.[^}]*\}|\{[\w:]+\}|[`*$]", "", markdown).strip()
 
 
 def chapter_number(site: Path, chapter: str) -> int:
