@@ -60,7 +60,7 @@ if Path.cwd().name != {name!r}:
     Path({name!r}).mkdir(exist_ok=True)
     os.chdir({name!r})"""
 # Numbers of the exercises, drawn from their whole range to six digits: in a class of thirty, the
-# probability that two students have the same one is about a thousandth.
+# probability that two students have the same one is one or two thousandths.
 OWN = "own_"
 # The folded box that gives a chapter's answer before its question; a notebook cannot fold it.
 HURRY = re.compile(

@@ -21,7 +21,8 @@ examples:
 
 The list is UTF-8 text: one student a line, or a table as learning platforms export it. Of a table
 with headings the name counts, or first name and surname; --column says which columns otherwise.
-The chapter is run once for each student, so that the text of a copy has that student's numbers.
+The chapter is run for each student, so that the text of a copy has that student's numbers. A copy
+whose run does not show what the chapter claims is drawn again.
 The folder gets students/<name>.ipynb, without solutions and with an empty answer for each exercise;
 key/<name>.ipynb, the same pages with solutions and results; key.csv, the parameters of each; and
 answers.csv, the right answers of each. The same name and seed give the same page. A folder is for
