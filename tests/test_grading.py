@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import tracemalloc
 import unicodedata
 
 import nbformat
@@ -126,6 +127,20 @@ def test_a_neighbours_copy_is_recognised_by_its_parameters():
     assert grading._parameters("Bob", owned["Bob"], owned) == []
     changed = {**owned["Bob"], "epsilon": 0.0}
     assert "were changed" in grading._parameters("Bob", changed, owned)[0]
+
+
+def test_a_neighbours_notebook_is_named_in_the_grades():
+    run = executed(CHAPTER).notebook
+    owned = {"Ann": {"own_prior": 0.1}, "Bo": {"own_prior": 0.2}, "Cy": {"own_prior": 0.3}}
+    written = {"Ann": 0.1, "Bo": 0.1, "Cy": 0.4}
+    found = {
+        name: HandIn(path=f"{name}.ipynb", time=0, notebook=notebook(f"own_prior = {value}"))
+        for name, value in written.items()
+    }
+    grades = grading.grade_class(found, owned, dict.fromkeys(owned, run), seconds=20)
+    remarks = {grade.student: grade.remarks for grade in grades}
+    assert remarks["Ann"] == [] and remarks["Bo"] == ["this is the copy of Ann"]
+    assert "were changed" in remarks["Cy"][0]
 
 
 def test_every_exercise_of_a_copy_has_a_place_for_its_answer():
@@ -334,17 +349,20 @@ def test_a_damaged_notebook_costs_its_own_answers_at_most(tmp_path):
     owned = {name: {"own_prior": 0.2} for name in DAMAGES}
     owners = find_owners(read_folder(tmp_path)[0], owned)
     runs = dict.fromkeys(owned, executed("01_setting").notebook)
-    grades = grading.grade_class(owners.found, owned, runs, seconds=20)
+    grades = list(grading.grade_class(owners.found, owned, runs, seconds=20))
     answered = {grade.student: "ex-setting-two" in grade.answers for grade in grades}
     assert answered == {name: readable for name, (_, readable) in DAMAGES.items()}
 
 
 def test_what_a_cell_prints_does_not_fill_the_graders_memory():
     made = notebook("a = 1", "for _ in range(50): print('x' * 1_000_000)\nb = 2", "1 / 0")
+    tracemalloc.start()
     submission = collect(made, {"a": 1}, ["b"], seconds=60)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 40_000_000, "50 MB were printed"
     assert submission.values == {"b": 2}
     assert submission.remarks == ["cells that ended in an error: 1"]
-    assert len(nbformat.writes(made)) < 10_000
 
 
 def graded(points):

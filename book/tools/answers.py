@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import json
 import os
 import re
@@ -81,6 +82,7 @@ def collect(
     notebook: NotebookNode, parameters: Mapping[str, Any], names: list[str], seconds: float
 ) -> Submission:
     """Run a notebook with the student's own parameters, `seconds` at most for a cell."""
+    notebook = copy.deepcopy(notebook)
     submission = Submission(texts=texts_of(notebook))
     own = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
     cell = parameter_cell(notebook)

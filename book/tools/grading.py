@@ -98,6 +98,7 @@ def grade_class(
             grade.remarks.append("nothing was handed in")
         else:
             grade.file = hand_in.path
+            grade.remarks += _parameters(student, hand_in.parameters, owned)
             names = [exercise.name for exercise in listed if exercise.name]
             try:
                 if hand_in.notebook is None:
@@ -108,7 +109,6 @@ def grade_class(
             except Exception as error:  # one notebook must not stop those after it
                 grade.remarks.append(f"the notebook is damaged ({type(error).__name__})")
             grade.remarks += submission.remarks
-            grade.remarks += _parameters(student, hand_in.parameters, owned)
         judge(grade, submission, listed, key)
         yield grade
 
