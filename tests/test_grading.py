@@ -354,13 +354,16 @@ def test_a_damaged_notebook_costs_its_own_answers_at_most(tmp_path):
     assert answered == {name: readable for name, (_, readable) in DAMAGES.items()}
 
 
-def test_what_a_cell_prints_does_not_fill_the_graders_memory():
-    made = notebook("a = 1", "for _ in range(50): print('x' * 1_000_000)\nb = 2", "1 / 0")
+def test_what_a_cell_prints_does_not_pile_up_in_the_graders_memory():
+    printing = (
+        "import time\nfor _ in range(30): print('x' * 5_000_000, flush=True); time.sleep(0.1)"
+    )
+    made = notebook("a = 1", printing, "b = 2", "1 / 0")
     tracemalloc.start()
     submission = collect(made, {"a": 1}, ["b"], seconds=60)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 40_000_000, "50 MB were printed"
+    assert most < 75_000_000, "150 MB were printed"
     assert submission.values == {"b": 2}
     assert submission.remarks == ["cells that ended in an error: 1"]
 
