@@ -355,9 +355,7 @@ def test_a_damaged_notebook_costs_its_own_answers_at_most(tmp_path):
 
 
 def test_what_a_cell_prints_does_not_pile_up_in_the_graders_memory():
-    printing = (
-        "import time\nfor _ in range(30): print('x' * 5_000_000, flush=True); time.sleep(0.1)"
-    )
+    loop = "for _ in range(30): print('x' * 5_000_000, flush=True); time.sleep(0.1)"
     made = notebook("a = 1", "import time", loop, "b = 2", "1 / 0")
     tracemalloc.start()
     submission = collect(made, {"a": 1}, ["b"], seconds=60)

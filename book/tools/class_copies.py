@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 POOLS: dict[str, Sequence[Any]] = {
     "bag_size": (4, 5, 6, 7, 8, 9, 10, 12, 16),
     "bag_sizes": (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32),
-    "epsilon": np.linspace(0.5, 2, 1501).round(3).tolist(),
+    "epsilon": np.linspace(0.5, 2, 15_001).round(4).tolist(),
     "epsilons": np.linspace(0.25, 4, 376).round(2).tolist(),
     "level": np.linspace(0.9, 0.99, 91).round(3).tolist(),
 }
