@@ -1,5 +1,6 @@
 """The live book's server: who is answered, what is accepted, and what becomes of jobs."""
 
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from serve_fixture import Live, make_book
 from smoke import CHECKOUT, DECLARED
 from test_runner import kernels_below
 
+from book.tools.cache_key import run_name
 from book.tools.chapters import load_chapters
 from book.tools.page import write_page
 from book.tools.runner import execute
@@ -480,6 +482,30 @@ def test_what_is_no_table_is_refused_and_names_lead_nowhere(name, content, sente
         assert answer.status == 422 and sentence in answer.text
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.csv", b"\x89PNG\r\n\x00\xff"), ("a.parquet", b"a,b\n1,2\n")]
+)
+def test_a_file_that_is_rejected_does_not_stay_and_harms_no_other(name, content, live):
+    kept = live.json_of(live.upload("kept.csv", b"a,b\n1,2\n"))["reference"]
+    before = sorted(live.checkout.uploads.rglob("*"))
+    assert live.upload(name, content).status == 422
+    assert sorted(live.checkout.uploads.rglob("*")) == before
+    assert uploads.find(live.checkout, kept).name == "kept.csv"
+
+
+def test_a_table_that_was_not_audited_is_listed_until_it_is_deleted(live):
+    stored = live.json_of(live.upload("unaudited.csv", b"a,b\n5,6\n"))
+    reference = stored["reference"]
+    listed = {table["reference"]: table for table in live.json("/api/audits")["files"]}
+    assert listed[reference] == stored, "its columns too, so that it can be audited"
+    uploads.find(live.checkout, reference).write_bytes(b"\x89PNG\xff")
+    [file] = [f for f in live.json("/api/audits")["files"] if f["reference"] == reference]
+    assert file == {"reference": reference, "name": "unaudited.csv"}, "it can only be deleted"
+    live.ask("/api/upload/delete", {"reference": reference})
+    left = [table["reference"] for table in live.json("/api/audits")["files"]]
+    assert reference not in left and not (live.checkout.uploads / reference[7:]).exists()
+
+
 def test_a_form_that_cannot_be_read_is_an_error(live):
     assert live.upload("\x00.csv", TABLE).status == 400
     kind = "multipart/form-data; boundary=another"
@@ -606,6 +632,52 @@ def test_the_worker_makes_the_page_that_the_command_makes_and_cancelling_ends_it
     while kernels_below(checkout) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert kernels_below(checkout) == []
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """A server with the real worker, and a chapter that rejects one seed."""
+    checkout = make_book(tmp_path_factory.mktemp("serve-real"))
+    source = checkout.source("01_coin")
+    code = source.read_text().replace(
+        "ipython3\nimport time\n",
+        "ipython3\n:tags: [refuses]\nimport time\n"
+        'if seed == 13:\n    raise ValueError("unlucky")\n',
+    )
+    source.write_text(code)
+    server = Live(checkout, [sys.executable, "-m", "book.tools.serve.worker", str(checkout.root)])
+    yield server
+    server.close()
+
+
+def full_disk(live, values):
+    """Let every write of the run's notebook fail as on a full disk."""
+    coin = load_chapters(live.checkout.chapters_file)["01_coin"]
+    parameters = coin.resolve("smoke", values)
+    notebook = live.checkout.executed(run_name("01_coin", parameters)) / "partial.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.symlink_to("/dev/full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("values", "full", "state", "message"),
+    [
+        ({"seed": 13}, False, "refused", "unlucky"),
+        ({"fail": True}, False, "failed", "the coin is lost"),
+        ({"seed": 14}, True, "failed", "No space left on device"),
+    ],
+)
+def test_a_run_that_ends_badly_leaves_nothing_for_the_next_to_wait_for(
+    values, full, state, message, real
+):
+    real.ask("/notebooks/01_coin.html")  # a visit makes a kernel ready
+    if full:
+        full_disk(real, values)
+    end = real.run(**{name: json.dumps(value) for name, value in values.items()})
+    assert end["state"] == state and message in end["message"]
+    answer = real.json("/api/run/01_coin", {"values": {"seed": str(100 + len(real.jobs))}})
+    assert real.finished(answer["job"]["id"], seconds=60)["state"] == "done"
 
 
 @pytest.mark.parametrize(("chapter", "loaded"), [("01_setting", False), ("07_scatter_plots", True)])

@@ -450,7 +450,7 @@ def test_a_chapter_takes_a_file_and_check_boxes(visit, tmp_path):
     expect(command(page)).not_to_contain_text("table mine.csv")
 
 
-def test_a_table_can_be_dropped(visit):
+def test_a_table_can_be_dropped_and_found_and_deleted_after_a_reload(visit):
     page = visit("/audit", "#table")
     page.evaluate("""() => {
       const data = new DataTransfer();
@@ -459,7 +459,12 @@ def test_a_table_can_be_dropped(visit):
         new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
     }""")
     expect(page.locator("#chosen")).to_have_text("dropped.csv, 2 columns.")
+    page.reload()
+    kept = page.locator("#reports li", has_text="dropped.csv")
+    kept.get_by_role("button", name="Choose").click()
+    expect(page.locator("#chosen")).to_have_text("dropped.csv, 2 columns.")
     page.get_by_role("button", name="Delete this table").click()
+    expect(kept).to_have_count(0)
     expect(page.locator("#chosen")).to_have_text("dropped.csv has been deleted.")
 
 
