@@ -160,9 +160,10 @@ print(value, sum(half.stats.cache_hits.values()), sum(half.stats.cache_misses.va
 def run_tiny(folder, **environment):
     """What the kernel prints, in a process that may keep code in `folder`."""
     (folder / "tiny.py").write_text(TINY)
+    before = {name: os.environ[name] for name in os.environ if name != "XDG_CACHE_HOME"}
     done = subprocess.run(
         [sys.executable, folder / "tiny.py"],
-        env=os.environ | {name: str(environment[name]) for name in environment},
+        env=before | {name: str(environment[name]) for name in environment},
         capture_output=True,
         text=True,
     )
@@ -212,7 +213,6 @@ def unwritable_package(folder):
         "PYTHONPATH": folder,
         "NUMBA_CACHE_DIR": "",
         "HOME": os.devnull,
-        "XDG_CACHE_HOME": "",
         "TMPDIR": folder / "temporary",
     }
 
