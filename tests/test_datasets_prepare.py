@@ -339,6 +339,19 @@ def test_no_bit_of_a_prepared_array_changes_unnoticed(tmp_path, file, seed):
     ).train.labels.any()
 
 
+@pytest.mark.parametrize("step", ["eta", "chapters"])
+def test_no_table_of_results_is_made_from_a_damaged_array(tmp_path, capsys, step):
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    manifest = quiet("higgs", tmp_path / "h")
+    array = store.data_folder() / "higgs" / manifest["arrays"] / "features.npy"
+    content = bytearray(array.read_bytes())
+    content[-1] ^= 1
+    array.write_bytes(content)
+    assert results.main([step, "higgs", "--folder", str(tmp_path / "tables")]) == 1
+    assert "features.npy is damaged" in capsys.readouterr().err
+    assert not (tmp_path / "tables").exists()
+
+
 @pytest.mark.parametrize("change", [lambda content: content[:-28], lambda content: content + b"\0"])
 def test_a_prepared_array_of_another_size_is_not_loaded(tmp_path, change):
     (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
