@@ -9,6 +9,7 @@ import math
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -889,6 +890,21 @@ def test_results_are_exported(swept, tmp_path, suffix):
     assert len(frame) == 6
     wanted = {"auc", "log_loss", "validation_loss", "seed", "seconds", "additive", "multiplicative"}
     assert wanted <= set(frame.columns)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_a_full_disk_leaves_the_table_of_an_earlier_export(swept, tmp_path, capsys, suffix):
+    path = tmp_path / f"table.{suffix}"
+    path.write_text("earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
+    try:
+        status = cli.main(["results", "--store", str(swept[0] / "store"), "--export", str(path)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert status == 1
+    assert str(path) in capsys.readouterr().err
+    assert path.read_text() == "earlier"
 
 
 def test_a_table_is_taken_into_a_fresh_store(data, store, tmp_path, capsys):
