@@ -2,6 +2,7 @@
 
 import bz2
 import contextlib
+import errno
 import gzip
 import json
 import lzma
@@ -312,6 +313,21 @@ def test_damage_to_prepared_arrays_is_found(tmp_path):
     array.write_bytes(content[:4000])
     with pytest.raises(DataError, match="prepare higgs again"):
         _ = datasets.load("higgs").train.features
+
+
+def test_a_full_disk_is_named_and_the_last_good_set_stays(tmp_path, monkeypatch):
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    manifest = quiet("higgs", tmp_path / "h")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(DataError) as refusal:
+        patch.setattr(os, "fsync", full)
+        quiet("higgs", tmp_path / "h")
+    place = f"{store.data_folder() / 'higgs'}/set-"
+    assert str(refusal.value).startswith(place) and "No space left on device" in str(refusal.value)
+    assert verify("higgs") == manifest
 
 
 @pytest.mark.parametrize("seed", range(12))

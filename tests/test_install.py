@@ -8,7 +8,6 @@ import sys
 import time
 import tomllib
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 from packaging.specifiers import SpecifierSet
