@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import resource
 import subprocess
 import sys
 from fractions import Fraction
@@ -97,6 +98,20 @@ def test_command_writes_the_ledger_as_json(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "N-0.46" in shown
     assert shown.rstrip().endswith("1 statement: 1 misprint\ngrades: 1 exact")
+
+
+def test_a_full_disk_leaves_the_ledger_of_an_earlier_run(tmp_path, capsys):
+    file = tmp_path / "ledger.json"
+    file.write_text("earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
+    try:
+        status = main(["ledger", "--only", "N-0.46", "--quick", "--json", str(file)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert status == 1
+    assert str(file) in capsys.readouterr().err
+    assert file.read_text() == "earlier"
 
 
 @pytest.mark.parametrize(

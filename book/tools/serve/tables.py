@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import tornado.httputil
@@ -26,8 +27,12 @@ class Upload(AnswerHandler):
         connection: Any = self.request.connection
         connection.set_max_body_size(LARGEST_UPLOAD)
         super().prepare()
-        length = int(self.request.headers.get("Content-Length", 0))
-        if not self._finished and length > LARGEST_UPLOAD:
+        length = self.request.headers.get("Content-Length", "0")
+        if self._finished:
+            return
+        if not re.fullmatch(r"[0-9]{1,18}", length):
+            self.reject(Rejected(400, f"the length {length[:40]!r} is no number of bytes"))
+        elif int(length) > LARGEST_UPLOAD:
             limit = LARGEST_UPLOAD // 1_000_000
             self.reject(Rejected(413, f"the file is too large; at most {limit} MB are accepted"))
 
