@@ -98,7 +98,7 @@ clean:  ## remove the site, the chapter runs and every cache
 	find labelaudit data_scripts tests book benchmarks -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean  ## the same, and the environment
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VENV).lock
 
 lock: $(TEST_STAMP)  ## write both lock files and environment.yml from what .venv holds
 	$(BIN)/python .ci/lock.py write
@@ -107,11 +107,28 @@ lock: $(TEST_STAMP)  ## write both lock files and environment.yml from what .ven
 check-lock: $(TEST_STAMP)  ## ask the package index whether the locks install on every supported system
 	$(BIN)/python .ci/lock.py check
 
+# Two makes in a fresh clone would install into the same folder. So each calls make again, as a process
+# that holds a lock and looks once more what is left to do. However that process ends, the lock does too.
+define ALONE
+import fcntl, os, sys
+lock = os.open("$(VENV).lock", os.O_RDWR | os.O_CREAT)
+fcntl.flock(lock, fcntl.LOCK_EX)
+os.set_inheritable(lock, True)
+os.execvp(sys.argv[1], sys.argv[1:])
+endef
+export ALONE
+
 # An install that was interrupted makes the stamp out of date, whichever of the two it was.
 .PHONY: interrupted
 $(STAMP): requirements.lock pyproject.toml $(if $(wildcard $(PARTIAL)),interrupted)
+$(TEST_STAMP): $(STAMP) requirements-test.lock
+ifndef HAS_LOCK
+$(STAMP) $(TEST_STAMP):
 	@if [ -z "$(PYTHON)" ]; then echo 'labelaudit needs Python 3.11 or newer: found' \
 		"$$(python3 --version 2>/dev/null || echo none). Install it, or name it: make PYTHON=/path/to/python3.11" >&2; exit 1; fi
+	@$(PYTHON) -c "$$ALONE" $(MAKE) --silent --no-print-directory HAS_LOCK=1 $@
+else
+$(STAMP):
 	@if [ -e $(PARTIAL) ]; then rm -rf $(VENV); fi
 	@echo 'installing the pinned versions into $(VENV); this happens once and takes a few minutes'
 	@mkdir -p $(VENV) && touch $(PARTIAL)
@@ -120,7 +137,8 @@ $(STAMP): requirements.lock pyproject.toml $(if $(wildcard $(PARTIAL)),interrupt
 	$(PIP_INSTALL) --no-deps --editable .
 	@rm $(PARTIAL) && touch $@
 
-$(TEST_STAMP): $(STAMP) requirements-test.lock
+$(TEST_STAMP):
 	@touch $(PARTIAL)
 	$(PIP_INSTALL) --requirement requirements-test.lock
 	@rm $(PARTIAL) && touch $@
+endif

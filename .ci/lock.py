@@ -37,7 +37,8 @@ FROM_SOURCE = {"riskcal"}
 # A CUDA build of torch brings these along; a lock must install with and without a GPU.
 WITH_TORCH = re.compile(r"nvidia-|cuda-|triton")
 
-PYTHONS = ("3.11.9", "3.12.0", "3.13.0", "3.14.0")
+# The oldest release of each: what asks for a later one cannot be installed with it.
+PYTHONS = ("3.11.0", "3.12.0", "3.13.0", "3.14.0")
 SYSTEMS = {
     "Linux x86_64": {
         "sys_platform": "linux",
@@ -134,7 +135,10 @@ def pinned(path: Path) -> list[Requirement]:
 
 
 def index_page(name: str) -> dict[str, str]:
-    """The files that the package index lists under a name, each with the Pythons it is for."""
+    """The files that the package index lists under a name, each with the Pythons it is for.
+
+    A file that was withdrawn is left out: its own developers say that it does not work.
+    """
     from pip._internal.models.index import PyPI
 
     with urllib.request.urlopen(f"{PyPI.simple_url}/{canonicalize_name(name)}/") as page:
@@ -143,6 +147,7 @@ def index_page(name: str) -> dict[str, str]:
     return {
         file: html.unescape(match[1]) if (match := pythons.search(attributes)) else ""
         for attributes, file in links
+        if "data-yanked" not in attributes
     }
 
 
@@ -181,7 +186,12 @@ def missing() -> Iterator[tuple[bool, str]]:
                 continue
             version = Version(next(iter(pin.specifier)).version)
             if not has_wheel(pages[pin], version, python, PLATFORMS[system]):
-                built = pin.name in FROM_SOURCE and any("tar.gz" in file for file in pages[pin])
+                pythons = pages[pin].get(f"{pin.name}-{version}.tar.gz")
+                built = (
+                    pin.name in FROM_SOURCE
+                    and pythons is not None
+                    and python in SpecifierSet(pythons)
+                )
                 line = (
                     f"{path.name}: no wheel of {pin.name} {version} for {system}, Python {python}"
                 )

@@ -33,6 +33,10 @@ def new_set(name: str, say: Callable[[str], None] = print) -> Iterator[Path]:
             folder.chmod(0o755)
             try:
                 yield folder
+            except OSError as error:
+                if error.filename is not None:
+                    raise
+                raise DataError(f"{folder} cannot be written: {error.strerror or error}") from None
             finally:
                 _remove_unused(root)
     except Busy:

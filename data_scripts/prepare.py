@@ -151,18 +151,8 @@ def verify(name: str) -> dict[str, Any]:
     if manifest is None:
         raise NotPrepared(how_to_prepare(name))
     again = f"prepare {name} again"
-    for file, expected in manifest["sha256"].items():
-        path = data_folder() / name / manifest["arrays"] / file
-        if not path.is_file():
-            raise DataError(f"{path} is missing; {again}")
-        if (checksum := file_digest(path)) != expected:
-            raise DataError(
-                f"{path} is damaged (sha256 {checksum[:12]}, expected {expected[:12]}); {again}"
-            )
+    store.verify_files(name, manifest)
     features, labels = (store.open_array(name, manifest, key) for key in ("features", "labels"))
-    shape = (manifest["rows"], len(manifest["columns"]))
-    if features.shape != shape or labels.shape != shape[:1]:
-        raise DataError(f"the manifest promises {shape}, the arrays have {features.shape}; {again}")
     positives, buckets = 0, manifest.get("buckets")
     for start in range(0, len(labels), ROWS_VERIFIED):
         part = features[start : start + ROWS_VERIFIED]

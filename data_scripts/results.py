@@ -28,7 +28,7 @@ from book.chapters.held_out import HeldOut, Neighbours, held_out_eta
 from book.chapters.real import REAL, RESULTS
 from labelaudit import GeometricProportions, LabelProportions, RandomizedResponse
 from labelaudit.command_line import Parser, exit_status
-from labelaudit.datasets import DataError, Dataset, load
+from labelaudit.datasets import DataError, Dataset, load, verify
 from labelaudit.files import write_atomically
 from labelaudit.learning.calibration import auc
 from labelaudit.learning.learners import Boosting, Learner, NetworkLearner
@@ -172,6 +172,7 @@ def make(names: list[str], folder: Path) -> int:
     graded = [pd.read_csv(path)] if path.is_file() else []
     graded = [rows[~rows["dataset"].isin(names)] for rows in graded]
     for name in names:
+        verify(name)
         data = load(name)
         estimated = estimates(name, data)
         table = eta_table(name, data, estimated)
@@ -200,6 +201,7 @@ def run_chapters(names: list[str], folder: Path) -> int:
     checkout = Checkout(RESULTS.parent)
     for name in (name for name in names if name in CHAPTERS):
         load(name)  # rejects a set that is not prepared, before any work
+        verify(name)
         chapter, overrides, written = CHAPTERS[name]
         declared = load_chapters(checkout.chapters_file)[chapter]
         values = declared.resolve("laptop", overrides)

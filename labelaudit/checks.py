@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+# Draws, bags or releases: more would take years.
+MAX_COUNT = 10**10
 
 
 def whole_number(value: Any, name: str, least: int = 1) -> int:
@@ -22,6 +24,15 @@ def whole_number(value: Any, name: str, least: int = 1) -> int:
         raise TypeError(f"{allowed}, not {value!r}")
     if number < least:
         raise ValueError(f"{allowed}, not {number}")
+    return number
+
+
+def count(value: Any, name: str, least: int = 1) -> int:
+    """`value` as a whole number that a computer can count to."""
+    number = whole_number(value, name, least)
+    if number > MAX_COUNT:
+        actual = f"{number}" if number < 2**64 else f"one of {number.bit_length()} bits"
+        raise ValueError(f"{name} must be a whole number from {least} to {MAX_COUNT}, not {actual}")
     return number
 
 

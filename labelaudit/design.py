@@ -232,8 +232,10 @@ def _most_worth(
             start, reached = moved, gained
         if reached > value:
             best, value = start, reached
-    most = _worth_bound(priors, epsilon, program.advantage)
-    return DesignedChannel(best, pmf(priors).mean(axis=0) @ best, value, max(value, most))
+    bound = _worth_bound(priors, epsilon, program.advantage)
+    if value > bound * (1 + 1e-9) + 1e-12:  # equal priors reach the bound, to rounding
+        raise ArithmeticError(f"a worth of {value!r} was reached, above its bound {bound!r}")
+    return DesignedChannel(best, pmf(priors).mean(axis=0) @ best, value, bound)
 
 
 def _worth_bound(priors: Floats, epsilon: float, advantage: float) -> float:
@@ -257,32 +259,38 @@ def _worth_bound(priors: Floats, epsilon: float, advantage: float) -> float:
 def _frontier(prior: float, others: Floats, epsilon: float, limited: bool) -> Floats:
     """Additive advantages of one person, and the most that the count is worth at each of them.
 
-    c(t) = E(t - posterior)^+ is convex, and at most what label proportions and randomized response
+    u(t) = E(posterior - t)^+ is convex, and at most what label proportions and randomized response
     have: so at most the convex envelope of the smaller, whose corners are corners of the two. The
-    additive advantage is 2 c(1/2), minus the same without a release. If not `limited`, only the
-    largest additive advantage is returned.
+    worth is the area between u and (prior - t)^+, times 2 / (prior (1 - prior)); the additive
+    advantage is 2 u(1/2). If not `limited`, only the largest additive advantage is returned.
     """
+    if prior > 0.5:  # the two labels change places: what follows is exact for a rare label
+        prior, others = 1 - prior, others[::-1]
     positive, negative = np.append(0, prior * others), np.append((1 - prior) * others, 0)
     mass = positive + negative
     posteriors, mass = positive[mass > 0] / mass[mass > 0], mass[mass > 0]
     (low, _, high), _ = three_values(prior, epsilon)
-    points = np.unique([0, low, high, 1, *posteriors])
-    counted = np.maximum(np.subtract.outer(points, posteriors), 0) @ mass
-    slope = (high - prior) / (high - low) if high > low else 0.0
-    response = np.maximum(np.maximum(points - prior, 0), (points - low) * slope)
-    hull = _lower_hull(points, np.minimum(counted, response))
-    least, most = max(0.5 - prior, 0.0), float(np.interp(0.5, *hull))
+    points = np.unique([0, low, prior, high, 1, *posteriors])
+    # First how much each u exceeds (prior - t)^+, on the side of the prior that does not cancel.
+    below = np.maximum(np.subtract.outer(points, posteriors), 0) @ mass
+    beyond = np.maximum(np.subtract.outer(-points, -posteriors), 0) @ mass
+    counted = np.where(points < prior, below, beyond)
+    sides = np.minimum((points - low) * (high - prior), (high - points) * (prior - low))
+    response = np.maximum(sides, 0) / (high - low) if high > low else 0 * sides
+    hull = _lower_hull(points, np.minimum(counted, response) + np.maximum(prior - points, 0))
+    most = float(np.interp(0.5, *hull))
     heights = np.array([most])
-    if limited:  # the area below is linear in c(1/2) between the extensions of the sides to 1/2
-        sides = hull[1, :-1] + np.diff(hull[1]) / np.diff(hull[0]) * (0.5 - hull[0, :-1])
-        heights = np.unique(np.clip([least, most, *sides], least, most))
+    if limited:  # the area below is linear in u(1/2) between the extensions of the sides to 1/2
+        ends = hull[1, :-1] + np.diff(hull[1]) / np.diff(hull[0]) * (0.5 - hull[0, :-1])
+        heights = np.unique(np.clip([0, most, *ends], 0, most))
     areas = []
     for height in heights:
         at = np.searchsorted(hull[0], 0.5)
-        lowered = np.insert(hull, at, [0.5, height], axis=1)
-        areas.append(np.trapezoid(*_lower_hull(*lowered)[::-1]))
-    worths = (2 * np.array(areas) - (1 - prior) ** 2) / (prior * (1 - prior))
-    return np.array([2 * (heights - least), worths])
+        lowered = _lower_hull(*np.insert(hull, at, [0.5, height], axis=1))
+        corners = np.union1d(lowered[0], prior)
+        excess = np.interp(corners, *lowered) - np.maximum(prior - corners, 0)
+        areas.append(np.trapezoid(excess, corners))
+    return np.array([2 * heights, 2 * np.array(areas) / (prior * (1 - prior))])
 
 
 def _lower_hull(points: Floats, heights: Floats) -> Floats:

@@ -57,7 +57,7 @@ def expected_worth(
 def _expected(
     measure: ExactMeasure, prior: Prior, mechanism: Mechanism, n_bags: int, rng: np.random.Generator
 ) -> Estimate:
-    wanted = checks.whole_number(n_bags, "n_bags", least=2)
+    wanted = checks.count(n_bags, "n_bags", least=2)
     checks.generator(rng)
     checks.prior(prior)
     k = checks.bag_size(mechanism)
@@ -112,8 +112,8 @@ def high_probability_advantage(
     1.0
     """
     level = checks.real_number(theta, "theta", 0, 1)
-    bags = checks.whole_number(n_bags, "n_bags")
-    draws = checks.whole_number(n_draws, "n_draws")
+    bags = checks.count(n_bags, "n_bags")
+    draws = checks.count(n_draws, "n_draws")
     checks.generator(rng)
     checks.prior(prior)
     k = checks.bag_size(mechanism)

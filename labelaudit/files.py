@@ -29,20 +29,33 @@ def write_atomically(path: Path, content: Content) -> None:
     ['a.txt']
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and not path.is_file():  # a device such as /dev/stdout stays what it is
+        with open(path, "wb") as file:
+            _write(file, content)
+        return
     writer = f"{socket.gethostname()}.{os.getpid()}.{threading.get_ident()}"
     temporary = path.with_name(f".{path.name}.{writer}.partial")
     try:
         with open(temporary, "wb") as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content.encode() if isinstance(content, str) else content)
+            _write(file, content)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+    except OSError as error:
+        # A full disk says nothing about the file; others name the temporary one.
+        if error.filename not in (None, str(temporary)):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def _write(file: BinaryIO, content: Content) -> None:
+    if callable(content):
+        content(file)
+    else:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def canonical(value: Any) -> str:

@@ -47,7 +47,7 @@ class Repeated(Mechanism):
                 f"{self.mechanism!r} releases arrays of shape {self.mechanism.release_shape} for a"
                 " bag; only a mechanism that releases one number can be repeated"
             )
-        object.__setattr__(self, "times", checks.whole_number(self.times, "times"))
+        object.__setattr__(self, "times", checks.count(self.times, "times"))
         object.__setattr__(self, "bag_size", size)
         object.__setattr__(self, "epsilon", self.times * self.mechanism.epsilon)
 

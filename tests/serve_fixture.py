@@ -20,8 +20,10 @@ STANDIN = [sys.executable, __file__]
 UNSEEN_BIAS = 0.5625
 PICTURE = '<svg xmlns="http://www.w3.org/2000/svg" width="80" height="40"><title>{}</title></svg>'
 HOSTILE = """<script>
+  let secret = "";
+  try { secret = parent.localStorage.getItem("labelaudit-page"); } catch {}
   fetch("/api/run/01_coin", {method: "POST", body: '{"scale": "smoke"}',
-    headers: {"Content-Type": "application/json"}}).then(
+    headers: {"Content-Type": "application/json", "X-Labelaudit-Page": secret}}).then(
       () => document.body.dataset.sent = "yes", () => document.body.dataset.sent = "no");
   try { document.body.dataset.cookie = parent.document.title; }
   catch { document.body.dataset.cookie = "unreachable"; }
@@ -126,9 +128,12 @@ class Live:
         return list(self.app.settings["queue"].jobs.values())
 
     def ask(self, path, body=None, method=None, **headers):
-        """A request with the cookie; an underscore in a header's name is a hyphen."""
+        """A request with both secrets; an underscore in a header's name is a hyphen."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        plain = {"Cookie": f"labelaudit-{self.port}={self.keys.cookie}"}
+        plain = {
+            "Cookie": f"labelaudit-{self.port}={self.keys.cookie}",
+            "X-Labelaudit-Page": self.keys.page,
+        }
         if body is not None:
             plain["Content-Type"] = "application/json"
         content = json.dumps(body) if isinstance(body, dict) else body

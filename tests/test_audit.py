@@ -57,7 +57,9 @@ def test_nothing_released_is_nothing_gained(tmp_path):
 def test_labels_without_doubt_leave_nothing_to_gain():
     labels = np.tile([0, 1], 200).astype(np.uint8)
     plan = report.AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
-    for exposure in report.expose(labels, known_estimates(labels, labels), plan):
+    exposures = report.expose(labels, known_estimates(labels, labels), plan)
+    assert len(exposures) == 2
+    for exposure in exposures:
         assert exposure.realised.value == exposure.plug_in.value == 0
         assert math.isfinite(exposure.realised.high)
 

@@ -9,7 +9,7 @@ from audit_cases import LLP, exposed, known_estimates
 
 from labelaudit import report
 from labelaudit.learning.eta import cross_fit
-from labelaudit.report import attack
+from labelaudit.report import attack, intervals
 from labelaudit.report.eta import EtaEstimates, calibration_of
 from labelaudit.report.intervals import (
     Measured,
@@ -116,22 +116,22 @@ def test_intervals_cover_when_everything_is_drawn_again():
         held = EtaEstimates(etas, True, calibration_of(etas, labels))
         for exposure in report.expose(labels, held, plan):
             realised[exposure.title].append(exposure.realised)
-    for intervals in realised.values():
-        mean = np.mean([interval.value for interval in intervals])
-        covered = np.mean([interval.low <= mean <= interval.high for interval in intervals])
+    for found in realised.values():
+        mean = np.mean([interval.value for interval in found])
+        covered = np.mean([interval.low <= mean <= interval.high for interval in found])
         # At 95% coverage fewer than 50 of 60 happen once in ten thousand seeds.
         assert covered >= 50 / 60
-        assert np.mean([interval.high - interval.low for interval in intervals]) < 0.25
+        assert np.mean([interval.high - interval.low for interval in found]) < 0.25
 
 
 @pytest.mark.parametrize("name", ["plug_in", "realised", "difference"])
 def test_errors_are_as_large_as_the_spread_they_stand_for(spreads, name):
     """With a true eta everything that varies is drawn anew in each table."""
     for exposures in spreads.values():
-        intervals = [getattr(exposure, name) for exposure in exposures]
-        spread = np.std([interval.value for interval in intervals], ddof=1)
+        measured = [getattr(exposure, name) for exposure in exposures]
+        spread = np.std([interval.value for interval in measured], ddof=1)
         # The spread of 100 values is within a quarter of the truth but once in 2,000 seeds.
-        assert np.mean([interval.standard_error for interval in intervals]) == pytest.approx(
+        assert np.mean([interval.standard_error for interval in measured]) == pytest.approx(
             spread, rel=0.25
         )
 
@@ -172,6 +172,40 @@ def test_records_that_rounds_share_do_not_average_out():
     interval = averages.intervals()["mean"]
     assert interval.value == pytest.approx(values.mean())
     assert interval.standard_error == pytest.approx(values.std() / math.sqrt(1000), rel=0.1)
+
+
+def averaged(values, refits=3, rounds=4):
+    """The interval of the mean of the values, in other bags of four in each round."""
+    rng = np.random.default_rng(0)
+    averages = RoundAverages({"mean": 0.0}, len(values))
+    for _ in range(refits):
+        for _ in range(rounds):
+            bags = rng.permutation(len(values)).reshape(-1, 4)
+            sums = values[bags].sum(axis=1, keepdims=True)
+            averages.add(sums, np.full(sums.shape, 4.0), bags.ravel(), np.full(len(bags), 4))
+        averages.end_refit()
+    return averages.intervals()["mean"]
+
+
+def test_a_large_table_has_the_errors_of_all_its_records(monkeypatch):
+    """Beyond a number of records only a sample of them is followed from round to round."""
+    values = np.random.default_rng(2).standard_normal(4000)
+    full = averaged(values)
+    monkeypatch.setattr(intervals, "MOST_UNITS", 1000)
+    sampled = averaged(values)
+    assert sampled.value == full.value
+    # The sum over 1,000 of the records has a standard error of 5%, its root half of it.
+    assert sampled.standard_error == pytest.approx(full.standard_error, rel=0.1)
+    assert full.standard_error == pytest.approx(values.std() / math.sqrt(4000), rel=0.1)
+
+
+def test_two_bags_have_the_error_of_two():
+    sums, sizes = np.array([[0.0], [2.0]]), np.array([[2.0], [2.0]])
+    averages = RoundAverages({"mean": 0.0}, 4)
+    averages.add(sums, sizes, np.arange(4), np.array([2, 2]))
+    averages.end_refit()
+    # The means of the bags are 0 and 1: a variance of 1/2, divided by their number.
+    assert averages.intervals()["mean"].standard_error == pytest.approx(0.5)
 
 
 def test_noise_averages_out_and_other_etas_do_not():

@@ -113,6 +113,21 @@ def test_a_declared_epsilon_is_no_guarantee(tmp_path):
     assert "declared, not checked" in cells.epsilon(0.1, checked=False)
 
 
+def test_a_trial_release_of_large_bags_is_small(tmp_path):
+    """A mechanism is tried before the audit, on at most a million labels."""
+    path = tmp_path / "majority.py"
+    limit = "        assert labels.size <= 1_000_000, 'too many labels'\n        return"
+    text = MAJORITY.replace(
+        "        return self.channel().release", f"{limit} self.channel().release"
+    )
+    path.write_text(text.replace("def channel", "def _law").replace(".channel()", "._law()"))
+    plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3, 5000], epsilons=[1.0])
+    assert [setting.mechanism.bag_size for setting in plan.settings] == [3, 5000]
+    path.write_text(path.read_text().replace("1_000_000", "10"))
+    with pytest.raises(ValueError, match="too many labels"):
+        report.AuditPlan(mechanisms=[str(path)], bag_sizes=[5000], epsilons=[1.0])
+
+
 def test_a_class_need_not_be_hashable(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY.replace("@dataclass(frozen=True)", "@dataclass"))

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -108,15 +109,48 @@ def test_a_stopped_run_goes_on_and_gives_the_same(folder, stopped_after):
     assert len(measured) == total - stopped_after
 
 
+def stop_after_the_first(line):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_totals_are_never_used(folder, seed):
+    path, saved = folder[0], folder[0] / "totals.npz"
+    whole = stream_priors(path, "eta", PLAN)
+    with pytest.raises(KeyboardInterrupt):
+        stream_priors(path, "eta", PLAN, saved=saved, progress=stop_after_the_first)
+    content, rng = bytearray(saved.read_bytes()), np.random.default_rng(seed)
+    if seed < 2:
+        content = content[: rng.integers(len(content))]
+    else:
+        for index in rng.integers(len(content), size=20):
+            content[index] ^= 1 << int(rng.integers(8))
+    saved.write_bytes(content)
+    assert stream_priors(path, "eta", PLAN, saved=saved).exposures == whole.exposures
+
+
+def test_totals_of_a_file_that_was_written_again_are_not_used(tmp_path):
+    """Its size and its time may be what they were."""
+    path, saved = tmp_path / "priors.parquet", tmp_path / "totals.npz"
+    first, second = np.full(400, 0.25), np.full(400, 0.75)
+    write(path, first)
+    before = path.stat()
+    with pytest.raises(KeyboardInterrupt):
+        stream_priors(path, "eta", PLAN, saved=saved, progress=stop_after_the_first)
+    write(path, second)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    again = stream_priors(path, "eta", PLAN, saved=saved)
+    assert again.exposures == stream_priors(path, "eta", PLAN).exposures
+
+
 def test_totals_of_another_run_are_not_used(folder):
     path, _ = folder
     saved = path / "totals.npz"
 
-    def stop(line):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        stream_priors(path, "eta", AuditPlan(bag_sizes=[2]), saved=saved, progress=stop)
+        another = AuditPlan(bag_sizes=[2])
+        stream_priors(path, "eta", another, saved=saved, progress=stop_after_the_first)
     assert stream_priors(path, "eta", PLAN, saved=saved).exposures == (
         stream_priors(path, "eta", PLAN).exposures
     )

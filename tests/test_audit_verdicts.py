@@ -255,6 +255,7 @@ def test_no_interval_leaves_what_is_possible():
     frame = some_rows(300)
     audit = la.audit(frame, "bought", prior="eta", bag="day", epsilons=[0.5], refits=2)
     exposures = [each.exposure for each in (*audit.decisions, *audit.own_decisions)]
+    assert len(exposures) > 5 and audit.own_decisions
     for exposure in exposures:
         assert exposure.plug_in.low >= 0 and exposure.plug_in.high <= 0.5
         assert 0 <= exposure.revealed.low <= exposure.revealed.high <= 1
@@ -428,6 +429,16 @@ def test_the_search_finds_the_least_noise_that_meets_the_target(target):
         assert epsilon == float(target.split("=")[1])
     sizes = [each.setting.mechanism.bag_size for each in found if each.setting.kind.name == "LLP"]
     assert (sizes == []) == target.startswith("epsilon")
+
+
+def test_the_search_ends_at_epsilon_20():
+    """In bags of 32 even exact counts are within this target, and prove no label."""
+    labels = np.random.default_rng(0).permutation(np.arange(3200) % 2)
+    frame = pd.DataFrame({"p": np.full(3200, 0.5), "ill": labels})
+    options = {"mechanisms": ["geometric"], "bag_sizes": [32], "epsilons": [0.5], "refits": 2}
+    audit = la.audit(frame, "ill", prior="p", target="additive=0.2", **options)
+    tried = [each.exposure.epsilon for each in audit.decisions if each.meets]
+    assert max(tried) == 20 and max(each.exposure.epsilon for each in audit.decisions) == 20
 
 
 def test_the_search_stops_where_odds_change_a_thousand_times():

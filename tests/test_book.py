@@ -176,8 +176,8 @@ def test_the_download_is_the_executed_notebook_for_plain_jupyter(checkout):
     assert "{" not in text.replace(r"\frac{1}{k}", "")
     mean = float(notebook.metadata["labelaudit"]["headlines"][0]["value"])
     assert f"The share of heads is {mean:.3f} under the law uniform." in text
-    assert f"*fig-coin*: Running share of heads, simulated. The final share is {mean:.2f}." in text
-    assert "> **Theorem: Large numbers** (*large-numbers*)" in text
+    assert f"*Fig. 1.1*: Running share of heads, simulated. The final share is {mean:.2f}." in text
+    assert "> **Theorem 1.1: Large numbers**" in text
 
 
 def test_where_downloads_install_from_is_the_setting_of_now(copied, rebuild):

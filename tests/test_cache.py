@@ -194,6 +194,8 @@ def test_a_readers_own_file_is_fingerprinted(checkout, tmp_path):
     table.write_text("b\n")
     [after] = data_read(checkout, chapter, {"table": str(table)})
     assert before["fingerprint"] != after["fingerprint"]
+    # The page must not call a reader's own records simulated.
+    assert before["simulated"] is after["simulated"] is False
     assert data_read(checkout, chapter, {"table": ""}) == []
 
 

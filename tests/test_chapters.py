@@ -235,8 +235,3 @@ def test_the_first_chapter_imports_a_small_part_of_the_package():
     modules = executed("01_setting").facts["modules"]
     assert "labelaudit.attack" in modules
     assert len(modules) <= 37
-
-
-def test_the_first_chapter_imports_half_of_what_it_did_in_version_0_1():
-    """Then it imported 75 modules of the package."""
-    assert 2 * len(executed("01_setting").facts["modules"]) <= 75

@@ -1,6 +1,8 @@
 """Preparing Higgs and KDD12: every layout, every kind of damage, a kill at any moment."""
 
 import bz2
+import contextlib
+import errno
 import gzip
 import json
 import lzma
@@ -16,15 +18,18 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-from data_scripts import arrays, catalogue, reading
+from data_scripts import arrays, catalogue, reading, results
 from data_scripts.prepare import draw_test_rows, main, prepare, verify
 from labelaudit import datasets
 from labelaudit.datasets import standins, store
 from labelaudit.datasets.hashing import BUCKETS, bucket
 from labelaudit.datasets.store import DataError
 from labelaudit.files import file_digest
+from labelaudit.learning import sweep
+from labelaudit.learning.sweep.grid import Grid
 
 ROWS = 300
+GRID = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,))
 COMPRESSIONS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
@@ -308,6 +313,87 @@ def test_damage_to_prepared_arrays_is_found(tmp_path):
     array.write_bytes(content[:4000])
     with pytest.raises(DataError, match="prepare higgs again"):
         _ = datasets.load("higgs").train.features
+
+
+def test_a_full_disk_is_named_and_the_last_good_set_stays(tmp_path, monkeypatch):
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    manifest = quiet("higgs", tmp_path / "h")
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch, pytest.raises(DataError) as refusal:
+        patch.setattr(os, "fsync", full)
+        quiet("higgs", tmp_path / "h")
+    place = f"{store.data_folder() / 'higgs'}/set-"
+    assert str(refusal.value).startswith(place) and "No space left on device" in str(refusal.value)
+    assert verify("higgs") == manifest
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("file", ["features.npy", "labels.npy"])
+def test_no_bit_of_a_prepared_array_changes_unnoticed(tmp_path, file, seed):
+    """Half of the damages hit the header. Before results are kept, every one is seen."""
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    manifest, rng = quiet("higgs", tmp_path / "h"), np.random.default_rng(seed)
+    sound = datasets.load("higgs").train
+    array = store.data_folder() / "higgs" / manifest["arrays"] / file
+    content = bytearray(array.read_bytes())
+    first, last = (0, 128) if seed % 2 else (128, len(content))
+    content[rng.integers(first, last)] ^= 1 << int(rng.integers(8))
+    array.write_bytes(content)
+    with contextlib.suppress(DataError):
+        loaded = datasets.load("higgs").train
+        assert loaded.features.shape == sound.features.shape
+        assert loaded.features.dtype == sound.features.dtype
+        assert set(np.unique(loaded.labels)) == {0, 1}
+    with pytest.raises(DataError, match=f"{file} is damaged.*prepare higgs again"):
+        sweep.load("higgs", Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,)))
+    quiet("higgs", tmp_path / "h")
+    assert sweep.load(
+        "higgs", Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,))
+    ).train.labels.any()
+
+
+@pytest.mark.parametrize("step", ["eta", "chapters"])
+def test_no_table_of_results_is_made_from_a_damaged_array(tmp_path, capsys, step):
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    manifest = quiet("higgs", tmp_path / "h")
+    array = store.data_folder() / "higgs" / manifest["arrays"] / "features.npy"
+    content = bytearray(array.read_bytes())
+    content[-1] ^= 1
+    array.write_bytes(content)
+    assert results.main([step, "higgs", "--folder", str(tmp_path / "tables")]) == 1
+    assert "features.npy is damaged" in capsys.readouterr().err
+    assert not (tmp_path / "tables").exists()
+
+
+@pytest.mark.parametrize("change", [lambda content: content[:-28], lambda content: content + b"\0"])
+def test_a_prepared_array_of_another_size_is_not_loaded(tmp_path, change):
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    manifest = quiet("higgs", tmp_path / "h")
+    array = store.data_folder() / "higgs" / manifest["arrays"] / "features.npy"
+    array.write_bytes(change(array.read_bytes()))
+    with pytest.raises(DataError, match=r"features\.npy cannot be read.*prepare higgs again"):
+        _ = datasets.load("higgs").train.features
+
+
+def test_a_set_is_read_once_in_a_process_to_be_verified(tmp_path, monkeypatch):
+    (tmp_path / "h").write_bytes(higgs_csv(*higgs_rows()))
+    quiet("higgs", tmp_path / "h")
+    read = []
+
+    def counted(path):
+        read.append(path.name)
+        return file_digest(path)
+
+    monkeypatch.setattr(store, "file_digest", counted)
+    for _ in range(3):
+        datasets.verify("higgs")
+    assert sorted(read) == ["features.npy", "labels.npy", "test_rows.npy"]
+    quiet("higgs", tmp_path / "h")
+    datasets.verify("higgs")
+    assert len(read) > 3, "a new preparation is verified too"
 
 
 MANIFESTS = {

@@ -38,6 +38,17 @@ def test_mixed_columns(tmp_path, name):
     assert table.ids[:2] == ("1", "2") and table.bags is None and table.prior is None
 
 
+@pytest.mark.parametrize("first", [0, 1, 1000, -300])
+def test_a_column_that_numbers_the_rows_is_no_feature_wherever_it_begins(first):
+    data = frame()
+    data["row"] += first
+    table = read_table(data.sample(frac=1, random_state=0), label="sick")
+    assert [column.name for column in table.columns] == ["age", "town"]
+    # With a gap it may be a measurement.
+    data.loc[0, "row"] -= 1
+    assert "row" in [column.name for column in read_table(data, label="sick").columns]
+
+
 def test_missing_values_are_kept_and_counted(tmp_path):
     data = frame()
     data.loc[:9, "age"] = np.nan

@@ -197,6 +197,16 @@ def test_equal_priors_reach_the_bound_on_the_worth(bag_size, epsilon, advantage,
         assert channel.bound == pytest.approx(design.best_response(prior, *limits).value, abs=1e-9)
 
 
+@pytest.mark.parametrize("prior", [1e-9, 1e-6, 1 - 1e-6])
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0, 3.0])
+def test_the_bound_on_the_worth_is_exact_for_rare_labels(epsilon, prior):
+    """Cancellation made it 0.02 % wrong; where it was too small it was raised to the value."""
+    channel = design.best_channel([[prior]], 1, epsilon, objective="worth")
+    expected = worth([prior], RandomizedResponse(epsilon))[0]
+    assert channel.bound == pytest.approx(expected, rel=1e-8, abs=0)
+    assert channel.value <= channel.bound * (1 + 1e-9)
+
+
 def test_no_channel_is_worth_more_than_the_bound():
     rng = np.random.default_rng(5)
     eta = rng.beta(0.6, 1.0, (3, 4))
@@ -267,3 +277,38 @@ def test_the_censoring_range_bounds_every_shift_and_is_the_widest(epsilon):
     assert found > 10
     assert design.censoring_range(np.full((1, 3), 0.5), 0.01) is None
     assert design.censoring_range([[0.0, 1.0]], 0.5) == (0, 2)
+
+
+def censoring_conditions(eta, q):
+    """For each count s: F(s - 1) >= q F(s) and its mirror image, for all unknown labels."""
+    others = leave_one_out(eta)[(eta > 0) & (eta < 1)]
+    ends = np.zeros((len(others), 1)), np.ones((len(others), 1))
+    below = np.hstack([ends[0], np.cumsum(others, axis=1), ends[1]])
+    above = np.hstack([ends[1], np.cumsum(others[:, ::-1], axis=1)[:, ::-1], ends[0]])
+    lower = below[:, :-1] >= q * below[:, 1:] - 1e-12
+    upper = above[:, 1:] >= q * above[:, :-1] - 1e-12
+    return lower.all(axis=0), upper.all(axis=0)
+
+
+def test_the_theorem_on_censoring_needs_its_condition_at_every_count():
+    """At the two limits alone it lets a proven label pass where other labels are certain."""
+    rng = np.random.default_rng(2)
+    kept = broken = 0
+    drawn = [rng.choice([0, 0.2, 0.5, 0.5, 0.7, 1], 6) for _ in range(60)]
+    for bag in [[1, 0, 0.5, 0.5], *drawn, *(rng.uniform(0.2, 0.8, 9) for _ in range(20))]:
+        eta = np.array([bag])
+        lower, upper = censoring_conditions(eta, math.exp(-1))
+        for low, high in itertools.combinations(range(eta.size + 1), 2):
+            if not (lower[low] and upper[high]):
+                continue
+            largest = multiplicative_quantile(eta, design.censored(eta.size, low, high), 1.0)
+            if lower[low:].all() and upper[: high + 1].all():
+                kept += 1
+                assert largest <= 1 + 1e-9
+            else:
+                assert eta.min() == 0 or eta.max() == 1
+                broken += largest == math.inf
+    assert kept > 20 and broken > 20
+    lower, upper = censoring_conditions(np.array([[1, 0, 0.5, 0.5]]), math.exp(-1))
+    assert lower[0] and upper[4] and not lower[1]
+    assert multiplicative_quantile([[1, 0, 0.5, 0.5]], design.censored(4, 0, 4), 1.0) == math.inf

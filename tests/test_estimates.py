@@ -203,6 +203,14 @@ def test_realised_advantage_vanishes_where_nothing_is_learned():
     assert (actual.value, actual.standard_error) == (0, 0)
 
 
+def test_a_blind_attacker_guesses_a_coin_as_before():
+    """The guess at a prior of exactly 1/2 is the same with a release that says nothing."""
+    labels = np.array([0, 0, 1, 0])
+    rng = np.random.default_rng(0)
+    actual = realised_advantage(np.full(4, 0.5), labels, RandomizedResponse(0.0), rng)
+    assert (actual.value, actual.standard_error) == (0, 0)
+
+
 def test_high_probability_advantage_by_enumeration():
     """All data sets of two bags of two examples, with priors from two points."""
     prior, mechanism = TwoPoint(0.2, 0.5, weight=0.4), GeometricProportions(2, 2.0)
@@ -223,6 +231,17 @@ def test_high_probability_advantage_by_enumeration():
         )
         assert agrees(actual, truth)
         assert actual.n == 4000
+
+
+def test_high_probability_advantage_counts_only_gains_above_theta():
+    """A pair of coins gains exactly 1/4. The error adds a success and a failure, by hand."""
+    prior, mechanism = TwoPoint(0.5, 0.5), LabelProportions(2)
+    for theta, probability in ((0.25, 0.0), (math.nextafter(0.25, 0), 1.0)):
+        actual = high_probability_advantage(
+            prior, mechanism, theta, n_bags=3, n_draws=6, rng=np.random.default_rng(0)
+        )
+        assert actual.value == probability
+        assert actual.standard_error == pytest.approx(math.sqrt(1 / 8 * 7 / 8 / 6), rel=1e-12)
 
 
 def test_high_probability_advantage_depends_on_the_number_of_bags():

@@ -53,6 +53,14 @@ def test_no_row_is_predicted_by_a_model_that_saw_it(calibrate):
         assert seen == set(x[~np.isin(found.fold, list(away)), 0])
 
 
+def test_two_folds_do_without_calibration_and_three_with_it():
+    x, y, _ = table(60)
+    halves = cross_fit(x, y, Spy(), folds=2, calibrate=False, rng=np.random.default_rng(0))
+    assert np.bincount(halves.fold).tolist() == [30, 30]
+    with pytest.raises(ValueError, match="folds must be a whole number of at least 3, not 2"):
+        cross_fit(x, y, Spy(), folds=2, rng=np.random.default_rng(0))
+
+
 def test_folds_are_even_in_both_classes():
     x, y, _ = table(1003)
     fold = cross_fit(x, y, Spy(), folds=5, rng=np.random.default_rng(0)).fold

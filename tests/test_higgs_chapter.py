@@ -53,6 +53,15 @@ def test_the_overfitted_network_reports_far_too_little():
     assert glued()["higgs-heart-factor"] == pytest.approx(ratio, rel=0.05)
 
 
+def test_certain_and_wrong_scores_do_not_end_the_chapter_where_bags_are_small():
+    """An exact 0 of a label that is 1 left a bag of four without a possible release."""
+    small = smoke.executed(CHAPTER, bag_size=4, audit_rows=1000, train_sizes=(200,), bag_sizes=(1,))
+    numbers = smoke.glued(small)
+    assert numbers["higgs-heart-certain"] >= numbers["higgs-heart-wrong"] > 0
+    gains = smoke.table(small, "overfitted.csv").query("eta == 'by heart, raw'")["plug-in"]
+    assert len(gains) == 3 and gains.between(0, 0.5).all()
+
+
 def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
     rows = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
     marked = rows.index[rows["warning"] == "!"]

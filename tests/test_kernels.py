@@ -1,5 +1,7 @@
 """Compiled code: the same numbers from any number of threads, and compiled only once."""
 
+import os
+import shutil
 import subprocess
 import sys
 
@@ -140,3 +142,109 @@ def test_a_checkout_made_of_links_shares_the_compiled_code(tmp_path):
     """numba keeps it by the path of its source, so chapters import the package by one path."""
     (tmp_path / "labelaudit").symlink_to(ROOT / "labelaudit")
     assert Checkout(tmp_path).package == ROOT / "labelaudit"
+
+
+# A kernel of its own, which compiles in no time; says how often it was loaded and compiled.
+TINY = """\
+from labelaudit.kernels import compiled
+
+@compiled()
+def half(x):
+    return x / 2
+
+value = half(3.0)
+print(value, sum(half.stats.cache_hits.values()), sum(half.stats.cache_misses.values()))
+"""
+
+
+def run_tiny(folder, **environment):
+    """What the kernel prints, in a process that may keep code in `folder`."""
+    (folder / "tiny.py").write_text(TINY)
+    before = {name: os.environ[name] for name in os.environ if name != "XDG_CACHE_HOME"}
+    done = subprocess.run(
+        [sys.executable, folder / "tiny.py"],
+        env=before | {name: str(environment[name]) for name in environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def truncate(content, rng):
+    return content[: rng.integers(len(content))]
+
+
+def flip(content, rng):
+    changed = bytearray(content)
+    changed[rng.integers(len(changed))] ^= 1 << rng.integers(8)
+    return bytes(changed)
+
+
+def zero(content, rng):
+    first = rng.integers(len(content) - 20)
+    return content[:first] + bytes(20) + content[first + 20 :]
+
+
+@pytest.mark.parametrize("damage", [truncate, flip, zero, lambda content, rng: b""])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_damaged_compiled_code_is_never_used_and_repairs_itself(tmp_path, suffix, damage):
+    place = {"NUMBA_CACHE_DIR": tmp_path / "kept"}
+    assert run_tiny(tmp_path, **place) == ["1.5", "0", "1"]
+    [file] = (tmp_path / "kept").rglob(f"*{suffix}")
+    sound = file.read_bytes()
+    file.write_bytes(damage(sound, np.random.default_rng(7)))
+    assert file.read_bytes() != sound
+    assert run_tiny(tmp_path, **place) == ["1.5", "0", "1"], "compiled again"
+    assert run_tiny(tmp_path, **place) == ["1.5", "1", "0"], "and kept again"
+
+
+def unwritable_package(folder):
+    """An installed package, a home and a temporary folder of which only the last can be written.
+
+    The superuser may write everywhere; so files stand where folders would be made.
+    """
+    ignored = shutil.ignore_patterns("__pycache__")
+    package = shutil.copytree(ROOT / "labelaudit", folder / "labelaudit", ignore=ignored)
+    for place in (package / "kernels", folder):
+        (place / "__pycache__").touch()
+    (folder / "temporary").mkdir()
+    return {
+        "PYTHONPATH": folder,
+        "NUMBA_CACHE_DIR": "",
+        "HOME": os.devnull,
+        "TMPDIR": folder / "temporary",
+    }
+
+
+def test_where_nothing_else_can_be_written_compiled_code_is_kept_in_a_folder_of_ones_own(tmp_path):
+    place = unwritable_package(tmp_path)
+    assert run_tiny(tmp_path, **place) == ["1.5", "0", "1"]
+    assert run_tiny(tmp_path, **place) == ["1.5", "1", "0"]
+    [own] = (tmp_path / "temporary").glob("labelaudit-*")
+    assert own.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("taken", ["by a link", "by a folder that others can write"])
+def test_code_of_somebody_else_in_the_temporary_folder_is_not_run(tmp_path, taken):
+    place = unwritable_package(tmp_path)
+    name = tmp_path / "temporary" / f"labelaudit-{os.getuid()}"
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    if taken == "by a link":
+        name.symlink_to(strange)
+    else:
+        name.mkdir()
+        name.chmod(0o777)
+    assert run_tiny(tmp_path, **place) == ["1.5", "0", "1"]
+    assert list(strange.iterdir()) == list(name.iterdir()) == []
+    assert list((tmp_path / "temporary").iterdir()) == [name], (
+        "a fresh folder goes with its process"
+    )
+
+
+def test_a_user_without_a_home_can_use_the_package(tmp_path):
+    homeless = "import pathlib\n\ndef home(): raise RuntimeError\n\npathlib.Path.home = home\n"
+    (tmp_path / "sitecustomize.py").write_text(homeless)
+    place = unwritable_package(tmp_path)
+    assert run_tiny(tmp_path, **place) == ["1.5", "0", "1"]

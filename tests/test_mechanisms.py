@@ -232,9 +232,23 @@ def test_epsilon_is_the_largest_log_ratio_of_neighbouring_counts(bag_size):
 def test_mechanisms_are_frozen_values():
     mechanism = GeometricProportions(np.int64(4), np.float32(0.5))
     assert mechanism == GeometricProportions(4, 0.5)
-    assert hash(mechanism) == hash(GeometricProportions(4, 0.5))
     assert repr(mechanism) == "GeometricProportions(bag_size=4, epsilon=0.5)"
     assert RandomizedResponse(1) != RandomizedResponse(2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments"),
+    [
+        (RandomizedResponse, (0.5,)),
+        (LabelProportions, (4,)),
+        (GeometricProportions, (4, 0.5)),
+        (LaplaceProportions, (4, 0.5)),
+        (NoRelease, (4,)),
+    ],
+)
+def test_a_mechanism_can_be_a_key_and_does_not_change(kind, arguments):
+    mechanism = kind(*arguments)
+    assert {mechanism: "kept"}[kind(*arguments)] == "kept"
     with pytest.raises(dataclasses.FrozenInstanceError):
         mechanism.epsilon = 1.0
 

@@ -228,6 +228,13 @@ def test_the_largest_advantage_of_all_is_reached():
     assert gain > 0.99 * bounds.label_dp_classes_bound(epsilon)
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.4, 1.0, 3.7, 20.0, math.inf])
+def test_the_bound_for_unlimited_classes_is_the_hyperbolic_tangent(epsilon):
+    for classes in (math.inf, 10**9):
+        bound = bounds.label_dp_classes_bound(epsilon, classes)
+        assert bound == pytest.approx(math.tanh(epsilon / 4), rel=1e-8, abs=0)
+
+
 def test_the_bound_for_two_classes_does_not_do_for_three():
     gain = multiclass.additive_advantage([[1 / 3] * 3], ClassRandomizedResponse(3, 1.0))[0]
     assert bounds.label_dp_half_bound(1.0) < gain < bounds.label_dp_classes_bound(1.0, 3)

@@ -51,6 +51,7 @@ def test_posterior_of_every_release_by_enumeration(eta, mechanism):
     ratios = likelihood_ratios(repeated(eta, releases), mechanism, releases)
     both = posterior_and_shift(repeated(eta, releases), mechanism, releases)
     np.testing.assert_array_equal(both[1], shifts)
+    assert len(possible) >= 1
     for row, z in enumerate(possible):
         for i, p in enumerate(exact(eta)):
             expected = truth[z][i]

@@ -14,6 +14,7 @@ from labelaudit import (
     Mechanism,
     NoRelease,
     RandomizedResponse,
+    Repeated,
     additive_advantage,
     advantage_with_known_members,
     bayes_guess,
@@ -519,3 +520,24 @@ def test_a_mechanism_without_its_numbers_is_refused():
 
     with pytest.raises(TypeError, match="Nameless must have an attribute bag_size"):
         posterior([[0.1, 0.2]], Nameless(), [0])
+
+
+@pytest.mark.parametrize("number", [10**10 + 1, 2**63, 10**400])
+@pytest.mark.parametrize(
+    "name, call",
+    [
+        ("n_bags", lambda n: expected_advantage(Uniform(), LLP, n_bags=n, rng=RNG)),
+        (
+            "n_bags",
+            lambda n: high_probability_advantage(Uniform(), LLP, 0.1, n_bags=n, n_draws=1, rng=RNG),
+        ),
+        (
+            "n_draws",
+            lambda n: high_probability_advantage(Uniform(), LLP, 0.1, n_bags=1, n_draws=n, rng=RNG),
+        ),
+        ("times", lambda n: Repeated(LLP, n)),
+    ],
+)
+def test_a_number_that_nobody_can_wait_for_is_refused(name, call, number):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number from . to 10000000000"):
+        call(number)

@@ -22,7 +22,7 @@ from book.tools.chapters import load_chapters, read_source, with_values
 from book.tools.checkout import Checkout
 from book.tools.kernel import BookKernel
 from book.tools.parameters import ContractError
-from book.tools.runner import ChapterFailed, execute, execute_all
+from book.tools.runner import ChapterFailed, execute, execute_all, why_stale
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -106,6 +106,22 @@ def test_the_notebook_holds_the_run_and_what_made_it(execution):
     assert 0 <= float(number["value"]) <= 1
     assert (execution.folder / "files" / "tosses.csv").is_file()
     assert not (execution.folder / "partial.ipynb").exists()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_executed_notebook_that_was_damaged_is_not_trusted(checkout, coin, execution, seed):
+    """The worst damage leaves a notebook that can be read: another digit in what was printed."""
+    path, rng = execution.folder / "notebook.ipynb", np.random.default_rng(seed)
+    sound = path.read_bytes()
+    assert why_stale(checkout, coin, coin.values("smoke")) == ""
+    digits = [index for index in range(len(sound)) if sound[index : index + 1].isdigit()]
+    index = int(rng.choice(digits if seed < 6 else len(sound)))
+    other = sound[index] + 1 if sound[index : index + 1] != b"9" else ord("0")
+    path.write_bytes(sound[:index] + bytes([other]) + sound[index + 1 :])
+    try:
+        assert why_stale(checkout, coin, coin.values("smoke")) == "first run"
+    finally:
+        path.write_bytes(sound)
 
 
 def test_one_cell_shows_the_parameters_of_the_run(execution):

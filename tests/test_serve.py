@@ -1,5 +1,6 @@
 """The live book's server: who is answered, what is accepted, and what becomes of jobs."""
 
+import json
 import os
 import shutil
 import signal
@@ -14,6 +15,7 @@ from serve_fixture import Live, make_book
 from smoke import CHECKOUT, DECLARED
 from test_runner import kernels_below
 
+from book.tools.cache_key import run_name
 from book.tools.chapters import load_chapters
 from book.tools.page import write_page
 from book.tools.runner import execute
@@ -54,6 +56,8 @@ BROKEN = [
     ("known_cookie", {"Cookie": None}, 401),
     ("known_cookie", {"Cookie": "labelaudit-{port}=guess"}, 401),
     ("known_cookie", {"Cookie": "labelaudit-{port}="}, 401),
+    ("known_page", {"X_Labelaudit_Page": None}, 401),
+    ("known_page", {"X_Labelaudit_Page": "guess"}, 401),
 ]
 
 
@@ -107,13 +111,48 @@ def test_own_pages_and_typed_addresses_are_answered(site, live):
 
 def test_the_token_becomes_a_cookie_that_no_script_and_no_other_site_gets(live):
     answer = live.ask(f"/enter?token={live.keys.token}", Cookie=None)
-    assert (answer.status, answer.headers["Location"]) == (302, "/")
+    assert answer.status == 200 and 'location.replace("/")' in answer.text
+    assert live.keys.page in answer.text and answer.headers["Cache-Control"] == "no-store"
     cookie = answer.headers["Set-Cookie"]
+    assert live.keys.page not in cookie
     assert live.keys.cookie in cookie and live.keys.token not in cookie
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
     wrong = live.ask("/enter?token=guess", Cookie=None)
     assert wrong.status == 401 and "Set-Cookie" not in wrong.headers
     assert live.ask("/enter", Cookie=None).status == 401
+
+
+@pytest.mark.parametrize("address", ["/", "/notebooks/01_coin.html", "/audit", "/live/tools.js"])
+def test_what_the_cookie_opens_does_not_tell_the_secret_of_the_page(address, live):
+    answer = live.ask(address, X_Labelaudit_Page=None)
+    assert answer.status == 200
+    assert live.keys.page not in answer.text + str(answer.headers)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/check/01_coin",
+        "/api/run/01_coin",
+        "/api/jobs/1",
+        "/api/runs/01_coin-smoke",
+        "/api/upload",
+        "/api/upload/delete",
+        "/api/audits",
+        "/api/reports/0123456789abcdef",
+        "/api/form/01_coin",
+        "/nothing",
+    ],
+)
+def test_whoever_has_the_cookie_alone_changes_and_lists_nothing(path, live):
+    """A browser gives it to a server at any port of this machine."""
+    before = len(live.jobs)
+    kind = "multipart/form-data; boundary=edge" if path == "/api/upload" else "application/json"
+    stolen = {"X_Labelaudit_Page": None, "Content_Type": kind}
+    assert live.ask(path, b"{}", **stolen).status == 401
+    if path.startswith("/api/"):
+        assert live.ask(path, X_Labelaudit_Page=None).status == 401
+    assert len(live.jobs) == before
 
 
 def test_the_address_that_a_browser_is_started_with_opens_the_book_once(tmp_path, monkeypatch):
@@ -240,6 +279,7 @@ def test_a_file_that_is_too_large_is_rejected_before_it_arrives(live):
     head = (
         f"POST /api/upload HTTP/1.1\r\nHost: 127.0.0.1:{live.port}\r\n"
         f"Cookie: labelaudit-{live.port}={live.keys.cookie}\r\n"
+        f"X-Labelaudit-Page: {live.keys.page}\r\n"
         "Content-Type: multipart/form-data; boundary=edge\r\nContent-Length: 900000000\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", live.port), timeout=10) as connection:
@@ -480,6 +520,30 @@ def test_what_is_no_table_is_refused_and_names_lead_nowhere(name, content, sente
         assert answer.status == 422 and sentence in answer.text
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.csv", b"\x89PNG\r\n\x00\xff"), ("a.parquet", b"a,b\n1,2\n")]
+)
+def test_a_file_that_is_rejected_does_not_stay_and_harms_no_other(name, content, live):
+    kept = live.json_of(live.upload("kept.csv", b"a,b\n1,2\n"))["reference"]
+    before = sorted(live.checkout.uploads.rglob("*"))
+    assert live.upload(name, content).status == 422
+    assert sorted(live.checkout.uploads.rglob("*")) == before
+    assert uploads.find(live.checkout, kept).name == "kept.csv"
+
+
+def test_a_table_that_was_not_audited_is_listed_until_it_is_deleted(live):
+    stored = live.json_of(live.upload("unaudited.csv", b"a,b\n5,6\n"))
+    reference = stored["reference"]
+    listed = {table["reference"]: table for table in live.json("/api/audits")["files"]}
+    assert listed[reference] == stored, "its columns too, so that it can be audited"
+    uploads.find(live.checkout, reference).write_bytes(b"\x89PNG\xff")
+    [file] = [f for f in live.json("/api/audits")["files"] if f["reference"] == reference]
+    assert file == {"reference": reference, "name": "unaudited.csv"}, "it can only be deleted"
+    live.ask("/api/upload/delete", {"reference": reference})
+    left = [table["reference"] for table in live.json("/api/audits")["files"]]
+    assert reference not in left and not (live.checkout.uploads / reference[7:]).exists()
+
+
 def test_a_form_that_cannot_be_read_is_an_error(live):
     assert live.upload("\x00.csv", TABLE).status == 400
     kind = "multipart/form-data; boundary=another"
@@ -501,6 +565,8 @@ def audit_body(live, **chosen):
         ({"limit": -1}, "limit: -1 is not a number"),
         ({"limit": "0.1"}, "limit: '0.1' is not a number"),
         ({"limit": float("nan")}, "limit: nan is not a number"),
+        ({"limit": 10**400}, "limit: 1000"),
+        ({"positive": "a\0b"}, "positive: 'a\\x00b' holds a null byte"),
     ],
 )
 def test_an_audit_is_checked_before_it_is_queued(chosen, sentence, live):
@@ -532,6 +598,30 @@ def test_an_audit_runs_the_command_and_its_traces_are_deleted(live, monkeypatch)
     assert live.ask(f"/api/reports/{done['audit']}", {}).status == 200
     assert live.ask(f"/audits/{done['audit']}/page").status == 404
     assert live.json("/api/check/03_table", {"values": {"table": body["table"]}})["errors"]
+
+
+@pytest.mark.parametrize("length", [100_000, 3_000_000])
+def test_a_long_line_of_progress_leaves_no_audit_behind(length, live, monkeypatch, tmp_path):
+    """The names of many columns, say; a line that is too long ends the audit."""
+    script = (
+        "import os, pathlib, sys, time\n"
+        f"pathlib.Path({str(tmp_path / 'pid')!r}).write_text(str(os.getpid()))\n"
+        f"print('x' * {length}, file=sys.stderr, flush=True)\n"
+        f"time.sleep({0 if length < 2**20 else 600})\n"
+        "print('labelaudit: no such column', file=sys.stderr)\n"
+        "sys.exit(2)"
+    )
+    monkeypatch.setattr(audits, "COMMAND", (sys.executable, "-c", script))
+    end = live.finished(live.json("/api/audits", audit_body(live, bag="day"))["id"])
+    said = "no such column" if length < 2**20 else "it wrote a line that is too long to be read"
+    assert end["message"] == said and len(end.get("heading", "")) <= audits.LONGEST_SHOWN
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_a_length_that_is_no_number_is_an_error(live):
+    kind = {"Content_Type": "multipart/form-data; boundary=edge", "Content_Length": "abc"}
+    assert live.ask("/api/upload", b"", method="POST", **kind).status == 400
 
 
 def test_an_audit_that_the_command_rejects_says_why(live, monkeypatch):
@@ -606,6 +696,52 @@ def test_the_worker_makes_the_page_that_the_command_makes_and_cancelling_ends_it
     while kernels_below(checkout) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert kernels_below(checkout) == []
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory):
+    """A server with the real worker, and a chapter that rejects one seed."""
+    checkout = make_book(tmp_path_factory.mktemp("serve-real"))
+    source = checkout.source("01_coin")
+    code = source.read_text().replace(
+        "ipython3\nimport time\n",
+        "ipython3\n:tags: [refuses]\nimport time\n"
+        'if seed == 13:\n    raise ValueError("unlucky")\n',
+    )
+    source.write_text(code)
+    server = Live(checkout, [sys.executable, "-m", "book.tools.serve.worker", str(checkout.root)])
+    yield server
+    server.close()
+
+
+def full_disk(live, values):
+    """Let every write of the run's notebook fail as on a full disk."""
+    coin = load_chapters(live.checkout.chapters_file)["01_coin"]
+    parameters = coin.resolve("smoke", values)
+    notebook = live.checkout.executed(run_name("01_coin", parameters)) / "partial.ipynb"
+    notebook.parent.mkdir(parents=True)
+    notebook.symlink_to("/dev/full")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("values", "full", "state", "message"),
+    [
+        ({"seed": 13}, False, "refused", "unlucky"),
+        ({"fail": True}, False, "failed", "the coin is lost"),
+        ({"seed": 14}, True, "failed", "No space left on device"),
+    ],
+)
+def test_a_run_that_ends_badly_leaves_nothing_for_the_next_to_wait_for(
+    values, full, state, message, real
+):
+    real.ask("/notebooks/01_coin.html")  # a visit makes a kernel ready
+    if full:
+        full_disk(real, values)
+    end = real.run(**{name: json.dumps(value) for name, value in values.items()})
+    assert end["state"] == state and message in end["message"]
+    answer = real.json("/api/run/01_coin", {"values": {"seed": str(100 + len(real.jobs))}})
+    assert real.finished(answer["job"]["id"], seconds=60)["state"] == "done"
 
 
 @pytest.mark.parametrize(("chapter", "loaded"), [("01_setting", False), ("07_scatter_plots", True)])

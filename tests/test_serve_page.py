@@ -46,7 +46,7 @@ def context(browser, live):
     made = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
     page = made.new_page()
     page.goto(live.entrance)
-    assert page.url == f"{live.address}/"
+    page.wait_for_url(f"{live.address}/")
     page.close()
     yield made
     made.close()
@@ -307,7 +307,7 @@ def test_a_script_in_a_run_cannot_tell_another_server_anything(
     guarded, visit, live, monkeypatch, listener
 ):
     """Without the policies it can, so the test is able to fail."""
-    place, asked = listener
+    place, asked, _ = listener
     if not guarded:
         monkeypatch.setattr(guard, "PAGE_POLICY", "frame-ancestors 'self'")
         monkeypatch.setattr("book.tools.serve.chapter_pages.Shell.policy", "frame-ancestors 'self'")
@@ -357,12 +357,13 @@ Promise.allSettled([
 
 @pytest.fixture
 def listener(live):
-    """Another server of this machine: where it is, and what it was asked for."""
-    asked = []
+    """Another server of this machine: where it is, what it was asked for, with which cookies."""
+    asked, cookies = [], []
 
     class Page(BaseHTTPRequestHandler):
         def do_GET(self):
             asked.append(self.path)
+            cookies.append(self.headers.get("Cookie", ""))
             self.send_response(200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
@@ -373,7 +374,7 @@ def listener(live):
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}", asked
+    yield f"127.0.0.1:{server.server_port}", asked, cookies
     server.shutdown()
 
 
@@ -405,6 +406,28 @@ def test_without_the_rules_the_hostile_page_would_start_a_run(context, hostile, 
     before = len(live.jobs)
     attacked(context, hostile)
     assert len(live.jobs) > before
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_hostile_server_at_another_port_cannot_use_the_cookie(
+    guarded, context, listener, live, monkeypatch
+):
+    """The browser gives it away, and a program needs no browser to send it."""
+    if not guarded:
+        rules = tuple(rule for rule in guard.RULES if rule.__name__ != "known_page")
+        monkeypatch.setattr(guard, "RULES", rules)
+    place, _, cookies = listener
+    page = context.new_page()
+    page.goto(f"http://{place}/")
+    page.goto(f"http://{place}/again")
+    stored = page.evaluate("Object.values(localStorage)")
+    page.close()
+    stolen = cookies[-1]
+    assert live.keys.cookie in stolen and stored == []
+    order = {"scale": "smoke", "values": {"seed": "97"}}
+    before = len(live.jobs)
+    answer = live.ask("/api/run/01_coin", order, Cookie=stolen, X_Labelaudit_Page=None)
+    assert (answer.status, len(live.jobs) - before) == ((401, 0) if guarded else (200, 1))
 
 
 def test_an_audit_by_upload_gives_a_report_and_leaves_nothing(visit, live, tmp_path, monkeypatch):
@@ -450,7 +473,7 @@ def test_a_chapter_takes_a_file_and_check_boxes(visit, tmp_path):
     expect(command(page)).not_to_contain_text("table mine.csv")
 
 
-def test_a_table_can_be_dropped(visit):
+def test_a_table_can_be_dropped_and_found_and_deleted_after_a_reload(visit):
     page = visit("/audit", "#table")
     page.evaluate("""() => {
       const data = new DataTransfer();
@@ -459,7 +482,12 @@ def test_a_table_can_be_dropped(visit):
         new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
     }""")
     expect(page.locator("#chosen")).to_have_text("dropped.csv, 2 columns.")
+    page.reload()
+    kept = page.locator("#reports li", has_text="dropped.csv")
+    kept.get_by_role("button", name="Choose").click()
+    expect(page.locator("#chosen")).to_have_text("dropped.csv, 2 columns.")
     page.get_by_role("button", name="Delete this table").click()
+    expect(kept).to_have_count(0)
     expect(page.locator("#chosen")).to_have_text("dropped.csv has been deleted.")
 
 

@@ -569,6 +569,18 @@ def test_one_bound_covers_response_aggregation_and_noise():
     assert noisy_excess(shrunk) > 1e-4
 
 
+def test_chapter_13_states_how_many_bags_are_searched():
+    searched = {}
+
+    def count(eta, epsilon):
+        searched.setdefault(epsilon, []).append(len(eta))
+        return np.ones(eta.shape)
+
+    noisy_excess(count)
+    [bags] = {sum(sizes) for sizes in searched.values()}
+    assert f"search {bags:,} bags of every kind" in smoke.text("13_sharper_bounds")
+
+
 def test_the_bound_under_noise_has_its_two_ends():
     mu, k = np.array([0.01, 0.1, 0.25]), np.array([1, 7, 300])
     tanh = math.tanh(0.35)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from labelaudit.files import write_atomically
 from labelaudit.learning.sweep import store as stores
 from labelaudit.learning.sweep.store import (
     SCHEMA,
@@ -23,6 +24,15 @@ from labelaudit.learning.sweep.store import (
 
 def record(seed=0, **result):
     return Record({"task": "train", "seed": seed}, "data-1", {"auc": 0.5, **result}, {"by": "test"})
+
+
+def test_a_file_is_whole_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """What Python still holds back would be missing after a power cut."""
+    sizes = []
+    monkeypatch.setattr(os, "fsync", lambda number: sizes.append(os.fstat(number).st_size))
+    write_atomically(tmp_path / "a.txt", "four")
+    write_atomically(tmp_path / "b.bin", lambda file: file.write(b"by a function"))
+    assert sizes == [4, 13]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import math
 import multiprocessing
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
@@ -579,14 +580,43 @@ def test_a_long_training_goes_on_from_its_checkpoint(data, store, tmp_path, monk
     with pytest.raises(KeyboardInterrupt):
         sweep.train_once(data, configuration, checkpoints=folder)
     assert [path.name for path in folder.iterdir()] == [f"{name}.pt"]
-    (folder / f".{name}.pt.elsewhere.1.2.partial").write_bytes(b"")  # killed in mid-write
+    old = folder / f".{name}.pt.elsewhere.1.2.partial"  # killed in mid-write, an hour ago
+    old.touch()
+    os.utime(old, (time.time() - 3700,) * 2)
+    # Another sweep has this training in hand too, and is writing the same checkpoint.
+    written = folder / f".{name}.pt.elsewhere.3.4.partial"
+    written.touch()
     began = []
     monkeypatch.setattr(training, "_end_epoch", lambda run: (began.append(1), ended(run)))
     one = replace(todo, runs={name: configuration})
     (record,) = sweep.run(one, store, checkpoints=folder)
-    assert len(began) == 1 and not list(folder.iterdir())
+    assert len(began) == 1 and list(folder.iterdir()) == [written]
     monkeypatch.setattr(training, "_end_epoch", ended)
     assert record.result["curve"] == sweep.train_once(data, configuration)["curve"]
+
+
+def test_two_sweeps_that_share_checkpoints(data, store, tmp_path, monkeypatch):
+    """Neither takes away what the other one writes or reads."""
+    monkeypatch.setattr(training, "CHECKPOINT_EVERY", 0.0)
+    monkeypatch.setattr(training, "CHECK_EVERY", 1)
+    grid = replace(GRID, training={"model": "linear", "epochs": 6})
+    folder, failures = tmp_path / "checkpoints", []
+
+    def go(place):
+        try:
+            sweep.run(sweep.plan(grid, data, place), place, checkpoints=folder)
+        except Exception as error:
+            failures.append(error)
+
+    stores = [store, Store(store.folder.with_name("other"))]
+    threads = [threading.Thread(target=go, args=(place,)) for place in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert [verify(place) for place in stores] == [(RUNS, [])] * 2
+    assert not list(folder.iterdir())
 
 
 def test_one_local_worker_where_there_is_a_gpu(monkeypatch):
@@ -860,6 +890,21 @@ def test_results_are_exported(swept, tmp_path, suffix):
     assert len(frame) == 6
     wanted = {"auc", "log_loss", "validation_loss", "seed", "seconds", "additive", "multiplicative"}
     assert wanted <= set(frame.columns)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_a_full_disk_leaves_the_table_of_an_earlier_export(swept, tmp_path, capsys, suffix):
+    path = tmp_path / f"table.{suffix}"
+    path.write_text("earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50, limits[1]))
+    try:
+        status = cli.main(["results", "--store", str(swept[0] / "store"), "--export", str(path)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert status == 1
+    assert str(path) in capsys.readouterr().err
+    assert path.read_text() == "earlier"
 
 
 def test_a_table_is_taken_into_a_fresh_store(data, store, tmp_path, capsys):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tomllib
 from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -22,11 +23,17 @@ import pytest
 from conftest import ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import contents, read_source, read_without_proofs
-from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
+from smoke import CHAPTERS, CHECKOUT, DECLARED, executed, glued, prose
 
 from book.chapters.exercises import Hint, all_exercises, check, judge, plain
 from book.chapters.exercises.answers import Right, all_hints
-from book.tools.class_copies import key_copy, own_parameters, records, student_copy
+from book.tools.class_copies import (
+    draw_class,
+    key_copy,
+    own_parameters,
+    records,
+    student_copy,
+)
 from book.tools.class_list import file_name, read_list
 from book.tools.kernel import START_SECONDS
 from book.tools.markdown import (
@@ -39,6 +46,7 @@ from book.tools.markdown import (
     install_code,
     macros,
 )
+from book.tools.references import references
 from labelaudit import cli
 from labelaudit.command_line import CommandError
 
@@ -105,12 +113,18 @@ def test_a_check_imports_the_exercises_of_its_chapter_only():
     assert ast.literal_eval(ran.stdout) == [f"{folder}.answers", f"{folder}.attack"]
 
 
+def checked_in(chapter):
+    """The exercises of a chapter that it checks, with the name of each answer."""
+    found = {label: name for label, (home, name) in CHECKS.items() if home == chapter}
+    assert found, f"{chapter} checks no answer"
+    return found
+
+
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_the_chapters_own_solutions_are_right(chapter):
     shown = printed(executed(chapter).notebook)
-    for label, (home, _) in CHECKS.items():
-        if home == chapter:
-            assert f"{label}: right" in shown
+    for label in checked_in(chapter):
+        assert f"{label}: right" in shown
 
 
 def undefined_names(folder):
@@ -172,10 +186,9 @@ def test_a_copy_writes_into_a_folder_of_its_own(tmp_path, monkeypatch):
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_student_copy_waits_for_every_answer(chapter):
     cells = [cell.source for cell in copied(chapter).cells if cell.cell_type == "code"]
-    for home, name in CHECKS.values():
-        if home == chapter:
-            blank = cells.index(f"{name} = ...  # your answer")
-            assert re.search(rf'check\(\s*"[\w-]+",\s+{name}\b', cells[blank + 1])
+    for name in checked_in(chapter).values():
+        blank = cells.index(f"{name} = ...  # your answer")
+        assert re.search(rf'check\(\s*"[\w-]+",\s+{name}\b', cells[blank + 1])
 
 
 # One chapter of theory, one that trains, one with files of its own.
@@ -191,9 +204,8 @@ def test_a_student_copy_runs_and_waits_for_answers(chapter, tmp_path, monkeypatc
         cwd=tmp_path,
     )
     shown = printed(ran)
-    for label, (home, _) in CHECKS.items():
-        if home == chapter:
-            assert f"{label}: not answered yet" in shown
+    for label in checked_in(chapter):
+        assert f"{label}: not answered yet" in shown
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
@@ -464,6 +476,71 @@ def test_parameters_are_a_students_own_and_lasting():
         assert chapter.resolve("laptop", values) == values
 
 
+def test_a_copy_that_does_not_show_what_its_chapter_claims_is_drawn_again(monkeypatch):
+    chapter = replace(DECLARED["02_additive_advantage"], claims=("rate < limit", "rate > 0.1"))
+    draws = {
+        str(own_parameters(chapter, "smoke", name, 0, draw)): (name, draw)
+        for name in ("Ann", "Bo")
+        for draw in range(20)
+    }
+    rates = {("Ann", 0): 0.3, ("Bo", 0): 0.9, ("Bo", 1): 0.05, ("Bo", 2): 0.2}
+
+    def run_class(checkout, chapter, owned, scale, report):
+        return {
+            name: glued_notebook({"rate": rates.get(draws[str(values)], 1), "limit": 0.5})
+            for name, values in owned.items()
+        }
+
+    monkeypatch.setattr("book.tools.class_copies.run_class", run_class)
+    arguments = ["smoke", 0, lambda *words: None]
+    owned, _ = draw_class(CHECKOUT, chapter, ["Ann", "Bo"], *arguments)
+    assert [draws[str(owned[name])] for name in ("Ann", "Bo")] == [("Ann", 0), ("Bo", 2)]
+    rates[("Bo", 2)] = 0.05
+    with pytest.raises(CommandError, match="none of 20 draws for 'Bo' satisfies 'rate < limit'"):
+        draw_class(CHECKOUT, chapter, ["Ann", "Bo"], *arguments)
+
+
+def glued_notebook(values):
+    """A notebook that has glued these values."""
+    cell = nbformat.v4.new_code_cell()
+    for name, value in values.items():
+        about = {"data": {"text/plain": repr(value)}, "metadata": {"scrapbook": {"name": name}}}
+        cell.outputs.append(nbformat.v4.new_output("display_data", **about))
+    return nbformat.v4.new_notebook(cells=[cell])
+
+
+def test_the_book_itself_shows_what_its_chapters_claim():
+    claiming = [name for name in CHAPTERS if DECLARED[name].claims]
+    assert "02_additive_advantage" in claiming
+    for name in claiming:
+        assert DECLARED[name].fails(glued_values(executed(name).notebook)) == []
+
+
+@pytest.mark.parametrize("student", ["Ann", "Bo", "Zoë"])
+def test_copies_of_chapter_2_draw_the_distribution_that_its_text_is_about(student):
+    chapter = DECLARED["02_additive_advantage"]
+    values = own_parameters(chapter, "smoke", student, 0)
+    assert values["priors"][0] == chapter.values("smoke")["priors"][0]
+    assert chapter.fails({"additive-rr": 0.05, "additive-label-rr": 0.4, "additive-flip": 0.3,
+                          "additive-own-prior": 0.4, "additive-tail-one": 0.0,
+                          "additive-tail-hundred": 0.0}) == [
+        "additive-rr < 0.01", "additive-own-prior < additive-flip",
+        "additive-tail-one > 0.005", "additive-tail-hundred < additive-tail-one",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("bag_size", [4, 16])
+def test_chapter_15_answers_its_prediction_and_says_what_the_bags_show(bag_size):
+    """Also where neither the priors nor the bags of the page are those of the prediction."""
+    run = executed("15_same_labels_next_week", bag_size=bag_size, priors=("uniform", "beta-40-40"))
+    text = prose(run)
+    [weeks] = re.findall(r"With uniform priors and bags of eight: (\d+) weeks\.", text)
+    assert 3 <= int(weeks) <= 5
+    labels_proven = glued(run)["again-proven-uniform"]
+    assert (labels_proven > 0.5) == ("balanced labels are revealed by elimination too" in text)
+    assert (labels_proven < 0.5) == ("almost no bag has equal labels" in text)
+
+
 @pytest.mark.usefixtures("no_runs")
 def test_the_command_writes_students_key_and_table_and_overwrites_nothing(tmp_path, capsys):
     out = tmp_path / "class"
@@ -587,6 +664,54 @@ def test_a_class_list_is_read_as_teachers_write_it(tmp_path):
             read_list(plain)
 
 
+# A label of a statement, a figure, an exercise or a formula; a chapter's id; the key of a source.
+CODE_NAME = re.compile(
+    r"\b(?:alg|con|cor|def|eq|ex|fig|lem|prop|rem|sol|thm)-[a-z]+-[\w-]+"
+    r"|[*`(\[](?:chapter-[\w-]+|\d\d_\w+|[a-z]+\d{4}[a-z]+)[]*`),]"
+)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_copy_names_things_as_the_book_does_and_not_as_its_code(chapter):
+    texts = [cell.source for cell in copied(chapter).cells if cell.cell_type == "markdown"]
+    assert [name for text in texts for name in CODE_NAME.findall(text)] == []
+    number = int(chapter[:2])
+    whole = "\n".join(texts)
+    labels = re.findall(r"\{exercise\} [^\n]*\n:label: (\S+)", CHECKOUT.source(chapter).read_text())
+    for position in range(1, len(labels) + 1):
+        assert f"> **Exercise {number}.{position}: " in whole
+    assert f"*Fig. {number}.1*: " in whole
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_a_copy_does_not_open_with_the_answer(chapter):
+    """The book folds this box; a notebook would show it above the prediction."""
+    original = CHECKOUT.source(chapter).read_text(encoding="utf-8")
+    box = "The answer, if you are in a hurry"
+    text = "\n".join(cell.source for cell in copied(chapter).cells)
+    assert box not in text and "Before you start" in text
+    assert box in original or chapter == "12_privacy_utility"
+
+
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("thm-sharper-any", "Theorem 13.2"),
+        ("rem-additive-rates", "Remark 2.1"),
+        ("fig-scatter-main", "Fig. 7.1"),
+        ("ex-setting-own", "Exercise 1.5"),
+        ("eq-learning-excess", "9.2"),
+        ("sharper-open-question", "The open question"),
+        ("ledger", "The ledger"),
+        ("dinur2003revealing", "Dinur and Nissim [2003]"),
+        ("rollin2007translated", "Röllin [2007]"),
+    ],
+)
+def test_labels_have_the_numbers_of_the_built_book(label, name):
+    """They were read from a built site."""
+    assert references(CHECKOUT)[label] == name
+
+
 MYST = re.compile(
     r"\{[\w:-]+\}`"  # a role
     r"|^\W*\{[\w:-]+\}"  # a directive
@@ -603,6 +728,7 @@ def test_a_copy_reads_in_plain_jupyter(chapter, make):
     made = for_jupyter(make(source(chapter), {}, "Ann", "a title"), CHECKOUT)
     nbformat.validate(made)
     texts = [cell.source for cell in made.cells if cell.cell_type == "markdown"]
+    assert len(texts) > 10
     for text in texts:
         prose = re.sub(r"^(> )?```.*?^(> )?```$", "", text, flags=re.MULTILINE | re.DOTALL)
         assert not MYST.search(prose), MYST.search(prose)
@@ -613,7 +739,7 @@ def test_a_copy_reads_in_plain_jupyter(chapter, make):
             assert (above[:1] == ">") == (below[:1] == ">") or "" in (above, below), text
         for formula in FORMULA.findall(text):
             assert "\n>" not in formula, "Jupyter would show the mark of the quotation"
-    assert any(text.startswith("*fig-") for text in texts)
+    assert any(text.startswith("*Fig. ") for text in texts)
 
 
 def test_the_macros_are_the_configurations():
@@ -709,7 +835,11 @@ def test_a_notebook_installs_the_package_from_the_address_that_is_set(where, pac
 def test_no_package_of_a_strangers_is_installed():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     where = settings["tool"]["labelaudit"]["install-from"]
-    assert not where or "://" in where, "a bare name may be anybody's"
+
+    def may_be_anybodys(package):
+        return package != "" and "://" not in package
+
+    assert may_be_anybodys("labelaudit") and not may_be_anybodys(where)
 
 
 @pytest.mark.parametrize("chapter", sorted(DECLARED))

@@ -186,6 +186,10 @@ class Killed(BaseException):
     pass
 
 
+def read_checkpoint(path):
+    return torch.load(training._unsealed(path.read_bytes()), weights_only=True)
+
+
 @pytest.mark.parametrize(("data", "settings"), [(measured(), QUICK), (hashed(), HASHED)])
 @pytest.mark.parametrize("steps", [4, 18])
 def test_resumed_run_equals_the_unbroken_one(tmp_path, monkeypatch, data, settings, steps):
@@ -206,7 +210,7 @@ def test_resumed_run_equals_the_unbroken_one(tmp_path, monkeypatch, data, settin
         patch.setattr(bags.Bags, "batch", batch)
         with pytest.raises(Killed):
             train(data, mechanism, settings, checkpoint=tmp_path / "run.pt", **arguments)
-    stood = torch.load(tmp_path / "run.pt", weights_only=True)["state"]["state"]
+    stood = read_checkpoint(tmp_path / "run.pt")["state"]["state"]
     assert (stood["epoch"] > 1) == (steps == 18)
     resumed = train(data, mechanism, settings, checkpoint=tmp_path / "run.pt", **arguments)
     assert same(resumed, unbroken)
@@ -238,7 +242,7 @@ def test_killed_process_is_resumed(tmp_path, request):
     command = [sys.executable, "-c", KILLED_RUN, str(path)]
     killed = subprocess.run(command, cwd=request.config.rootpath, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert torch.load(path, weights_only=True)["state"]["state"]["epoch"] == 2
+    assert read_checkpoint(path)["state"]["state"]["epoch"] == 2
     resumed = train(hashed(), RandomizedResponse(1.0), HASHED, seed=4, checkpoint=path)
     assert same(resumed, train(hashed(), RandomizedResponse(1.0), HASHED, seed=4))
 
@@ -265,6 +269,22 @@ def test_what_is_no_checkpoint_is_refused(tmp_path):
     path = tmp_path / "run.pt"
     path.write_text("not a checkpoint")
     with pytest.raises(ValueError, match=r"run\.pt is not a checkpoint"):
+        train(measured(), None, QUICK, seed=1, checkpoint=path)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_damaged_checkpoint_is_named_and_never_resumed(tmp_path, seed):
+    """One bit, of a weight or anywhere: torch would read another number and say nothing."""
+    path, rng = tmp_path / "run.pt", np.random.default_rng(seed)
+    model = train(measured(), None, QUICK, seed=1, checkpoint=path).model
+    content = bytearray(path.read_bytes())
+    index = int(rng.integers(len(content)))
+    if seed < 4:
+        weights = model.state_dict()["dense.4.weight"].numpy().tobytes()
+        index = content.find(weights) + int(rng.integers(len(weights)))
+    content[index] ^= 1 << int(rng.integers(8))
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"run\.pt is not a checkpoint.*remove it"):
         train(measured(), None, QUICK, seed=1, checkpoint=path)
 
 

@@ -213,3 +213,15 @@ def test_a_wrong_channel_is_noticed():
     truth = np.array([float(enumerated(bag, i, channel_of(right))) for i in range(5)])
     assert np.abs(worth([eta], right)[0] - truth).max() <= 1e-13
     assert np.abs(worth([eta], wrong)[0] - truth).max() > 1e-3
+
+
+@pytest.mark.parametrize("epsilon", [500.0, 700.0, 745.0])
+@pytest.mark.parametrize("p", [1e-200, 1e-300, 5e-324])
+def test_laplace_noise_next_to_none_and_a_prior_next_to_zero(p, epsilon):
+    """The coin is revealed, and half of the other labels where they are no rarer than noise."""
+    actual = worth([[p, 0.5], [0.5, p]], LaplaceProportions(2, epsilon))
+    np.testing.assert_allclose(actual[1], actual[0, ::-1], rtol=1e-12)
+    assert actual[0, 1] == pytest.approx(1, abs=1e-12)
+    assert 0 <= actual[0, 0] <= 0.5 + 1e-12
+    if p == 1e-200:  # checked by numerical integration with 400 digits
+        assert actual[0, 0] == pytest.approx(0.5, abs=1e-8)

@@ -78,6 +78,8 @@ def sampled_cdf(
     values = np.sort(np.ravel(sample))
     chosen = np.unique(np.linspace(0, values.size - 1, count).round().astype(int))
     chosen = chosen[np.isfinite(values[chosen])]
+    if not chosen.size:  # an empty line takes space in the figure's corner and squeezes the panels
+        return
     # A value that occurs several times gets its highest rank, as in the distribution function.
     fractions = np.searchsorted(values, values[chosen], side="right") / values.size
     style = plots.markers(mechanism) | {"markersize": 5, "markerfacecolor": "white"}

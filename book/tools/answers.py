@@ -7,48 +7,50 @@ that a notebook redefines can take part in the judgement.
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
+import copy
 import json
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from nbformat.v4 import new_output
 
 from book.chapters import IN_BOOK
+from book.tools.handed_in import parameter_cell
 from book.tools.kernel import START_SECONDS, BookKernel
 
-if TYPE_CHECKING:
-    from nbformat import NotebookNode
-
-# Runs in the student's kernel. What is no number, text, list or dictionary leaves as text.
+# Runs in the student's kernel. It reads numbers as the self-check does; what the self-check cannot
+# read leaves as a text that no number is written like, so that it is wrong here as well.
 EXPORT = """\
 def _export(names, mark):
     import json
+    from collections.abc import Mapping
+    import numpy as np
 
-    def plain(value, depth=0):
-        if depth > 6:
-            return "..."
-        if isinstance(value, dict):
-            return {{str(name): plain(item, depth + 1) for name, item in value.items()}}
-        if hasattr(value, "tolist"):
-            value = value.tolist()
-        if isinstance(value, (list, tuple)):
-            return [plain(item, depth + 1) for item in value]
-        if value is None or isinstance(value, (bool, int, float, str)):
-            return value
-        return repr(value)[:200]
+    def plain(value):
+        if value is None:
+            return None
+        try:
+            return np.asarray(value, dtype=float).tolist()
+        except Exception:
+            return f"{{type(value).__name__}}: {{value!r:.200}}"
 
     def written(value):
         try:
-            text = json.dumps(plain(value))
+            if isinstance(value, Mapping):
+                value = {{name: plain(value[name]) for name in value if isinstance(name, str)}}
+            else:
+                value = plain(value)
+            text = json.dumps(value)
         except Exception as error:
             text = json.dumps(type(error).__name__)
         return text if len(text) <= {longest} else json.dumps("too long")
@@ -61,6 +63,8 @@ _export({names!r}, {mark!r})
 """
 # In characters of JSON.
 LONGEST_ANSWER = 100_000
+# The line of a cell for a text, which asks for it.
+ASKED = re.compile(r"^\*Your answer to [^\n]*:\*$", re.MULTILINE)
 # In seconds: how long an interrupted kernel may take to become idle again.
 PATIENCE = 5
 
@@ -72,19 +76,17 @@ class Submission:
     values: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, str] = field(default_factory=dict)
     remarks: list[str] = field(default_factory=list)
-    written: dict[str, Any] = field(default_factory=dict)
-    """The parameters that stand in the notebook. They are compared, never used."""
 
 
 def collect(
     notebook: NotebookNode, parameters: Mapping[str, Any], names: list[str], seconds: float
 ) -> Submission:
     """Run a notebook with the student's own parameters, `seconds` at most for a cell."""
+    notebook = copy.deepcopy(notebook)
     submission = Submission(texts=texts_of(notebook))
     own = "\n".join(f"{name} = {value!r}" for name, value in parameters.items())
-    cell = _parameter_cell(notebook)
+    cell = parameter_cell(notebook)
     if cell is not None:
-        submission.written = _literals(cell.source)
         cell.source = own
     else:
         submission.remarks.append("the cell of parameters is gone")
@@ -98,35 +100,39 @@ def collect(
     return submission
 
 
-def written_parameters(notebook: NotebookNode) -> dict[str, Any]:
-    """The parameters that stand in a notebook; none if their cell is gone."""
-    cell = _parameter_cell(notebook)
-    return {} if cell is None else _literals(cell.source)
-
-
-def _parameter_cell(notebook: NotebookNode) -> NotebookNode | None:
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and "parameters" in cell.metadata.get("tags", []):
-            return cell
-    return None
-
-
 def texts_of(notebook: NotebookNode) -> dict[str, str]:
-    """The answers in words, by exercise, without the line that asks for them."""
-    texts = {}
+    """The answers in words, by exercise, without the line that asks for them.
+
+    Everything that a student wrote between the text of an exercise and the next cell of the book
+    belongs to that exercise, whatever cell it is in.
+    """
+    texts, label = dict[str, list[str]](), ""
     for cell in notebook.cells:
-        label = cell.metadata.get("labelaudit", {})
-        label = label.get("answer") if isinstance(label, dict) else None
-        if cell.cell_type == "markdown" and isinstance(label, str):
-            texts[label] = cell.source.replace(f"*Your answer to {label}:*", "").strip()
-    return texts
+        mark = cell.metadata.get("labelaudit", {})
+        if not mark and label:
+            texts[label].append(cell.source.strip())
+            continue
+        label = str(mark.get("answer") or mark.get("exercise") or "")
+        written = texts.setdefault(label, [])
+        if "answer" in mark:
+            written.append(ASKED.sub("", cell.source).strip())
+    texts.pop("", None)
+    return {label: "\n\n".join(filter(None, parts)) for label, parts in texts.items()}
+
+
+class _QuietClient(NotebookClient):
+    """Keeps nothing that a cell shows, which may fill the memory: only whether it had an error."""
+
+    def output(self, outs: list[NotebookNode], msg: dict[str, Any], *others: Any) -> None:
+        if msg["msg_type"] == "error" and not outs:
+            outs.append(new_output("error", ename="", evalue="", traceback=[]))
 
 
 async def _run(
     notebook: NotebookNode, folder: str, names: list[str], seconds: float, submission: Submission
 ) -> None:
     """Execute every cell, and read the answers after each of them."""
-    client = NotebookClient(
+    client = _QuietClient(
         notebook,
         km=BookKernel(transport_encryption="auto"),
         extra_arguments=["--log-level=ERROR"],
@@ -193,24 +199,3 @@ async def _read(client: Any, names: list[str], submission: Submission) -> None:
             answers = json.loads(parts[1])
             read = {name: json.loads(answers[name]) for name in names if name in answers}
             submission.values |= read
-
-
-def _literals(source: str) -> dict[str, Any]:
-    """The plain values that a cell assigns."""
-    values: dict[str, Any] = {}
-    with contextlib.suppress(SyntaxError, ValueError, RecursionError):
-        for statement in ast.parse(source).body:
-            match statement:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                    values[name] = ast.literal_eval(value)
-    return values
-
-
-def read_notebook(path: Path) -> NotebookNode:
-    """A notebook from a file; a ValueError says what is wrong with it."""
-    import nbformat
-
-    try:
-        return nbformat.read(path, as_version=4)
-    except Exception as error:  # a student's file may be anything
-        raise ValueError(f"not a notebook ({type(error).__name__})") from None

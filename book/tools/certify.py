@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from labelaudit.command_line import CommandError, must_be_writable
+from labelaudit.files import write_atomically
 from labelaudit.ledger import verify
 from labelaudit.ledger.check import claims
 
@@ -36,7 +37,7 @@ def certify(path: Path) -> int:
         complete &= set(counts) == {"verified"}
         parts = ", ".join(f"{number} {name}" for name, number in counts.items())
         print(f"{claim['name']:<19} parts: {parts}", flush=True)
-    path.write_text(json.dumps(certificates, indent=1) + "\n", encoding="utf-8")
+    write_atomically(path, json.dumps(certificates, indent=1) + "\n")
     return 0 if complete else 1
 
 

@@ -10,6 +10,7 @@ import ast
 import copy
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -29,15 +30,44 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 
+# A claim compares two of these: a value that the chapter glues, or a number.
+CLAIM = re.compile(r"(?P<left>[\w.-]+) (?P<relation>[<>]) (?P<right>[\w.-]+)")
+
+
 @dataclass(frozen=True)
 class Chapter:
-    """One declared chapter: its title, the data it reads, its cost, its parameters."""
+    """One declared chapter: its title, data, cost and parameters, and what a copy must show."""
 
     id: str
     title: str
     data: tuple[str, ...]
     seconds: Mapping[str, float]
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
+    claims: tuple[str, ...] = ()
+
+    def fails(self, glued: Mapping[str, Any]) -> list[str]:
+        """The claims that a run with these glued values does not satisfy.
+
+        >>> claims = ("additive-rr < 0.01", "additive-tail-one > additive-tail-hundred")
+        >>> chapter = Chapter("02", "", (), {}, {}, claims)
+        >>> chapter.fails({"additive-rr": 0.02, "additive-tail-one": 1, "additive-tail-hundred": 0})
+        ['additive-rr < 0.01']
+        """
+        failed = []
+        for claim in self.claims:
+            match = CLAIM.fullmatch(claim)
+            if match is None:
+                raise ContractError(f"{self.id}: the claim {claim!r} is not of the form a < b")
+            left, right = (self._number(match[side], glued) for side in ("left", "right"))
+            if not (left < right if match["relation"] == "<" else left > right):
+                failed.append(claim)
+        return failed
+
+    def _number(self, text: str, glued: Mapping[str, Any]) -> float:
+        try:
+            return float(glued.get(text, text))
+        except ValueError:
+            raise ContractError(f"{self.id}: a claim names {text!r}, which is not glued") from None
 
     def values(self, scale: str) -> dict[str, Any]:
         """Every parameter's value at a scale."""
@@ -77,7 +107,7 @@ class Chapters(Mapping[str, Chapter]):
         """The declaration of a chapter, with the paper's values from its parameters cell."""
         entry, source = self.declared[name], self.file.with_name(f"{name}.md")
         fields = {"title", "data", "seconds", "parameters"}
-        if not isinstance(entry, dict) or set(entry) != fields:
+        if not isinstance(entry, dict) or set(entry) - {"claims"} != fields:
             fault = sorted(entry) if isinstance(entry, dict) else entry
             raise ContractError(f"{name}: needs {sorted(fields)}, has {fault}")
         if set(entry["seconds"]) != set(SCALES):
@@ -92,7 +122,14 @@ class Chapters(Mapping[str, Chapter]):
         parameters = {
             key: declared_parameter(name, key, declared[key], cell[key]) for key in declared
         }
-        return Chapter(name, entry["title"], tuple(entry["data"]), entry["seconds"], parameters)
+        return Chapter(
+            name,
+            entry["title"],
+            tuple(entry["data"]),
+            entry["seconds"],
+            parameters,
+            claims=tuple(entry.get("claims", ())),
+        )
 
     def __contains__(self, name: object) -> bool:
         """Whether the chapter is declared, without a check of its declaration."""

@@ -13,8 +13,10 @@ import copy
 import csv
 import hashlib
 import io
+import itertools
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 POOLS: dict[str, Sequence[Any]] = {
     "bag_size": (4, 5, 6, 7, 8, 9, 10, 12, 16),
     "bag_sizes": (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32),
-    "epsilon": np.linspace(0.5, 2, 1501).round(3).tolist(),
+    "epsilon": np.linspace(0.5, 2, 15_001).round(4).tolist(),
     "epsilons": np.linspace(0.25, 4, 376).round(2).tolist(),
     "level": np.linspace(0.9, 0.99, 91).round(3).tolist(),
 }
@@ -58,23 +60,71 @@ if Path.cwd().name != {name!r}:
     Path({name!r}).mkdir(exist_ok=True)
     os.chdir({name!r})"""
 # Numbers of the exercises, drawn from their whole range to six digits: in a class of thirty, the
-# probability that two students have the same one is about a thousandth.
+# probability that two students have the same one is one or two thousandths.
 OWN = "own_"
+# The folded box that gives a chapter's answer before its question; a notebook cannot fold it.
+HURRY = re.compile(
+    r"^(`{3,})\{admonition\} The answer, if you are in a hurry *\n.*?^\1[ \t]*$\n?",
+    re.MULTILINE | re.DOTALL,
+)
+# In the metadata of a cell: whether it is the book's, and which exercise it states or answers.
+MARK = "labelaudit"
 FOLDERS = ("students", "key")
+# How often a copy is drawn whose run does not show what its chapter claims.
+MOST_DRAWS = 20
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
 LONGEST_CHOICE = 4
 
 
-def own_parameters(chapter: Chapter, scale: str, student: str, seed: int) -> dict[str, Any]:
-    """The parameters of one student's copy: the same for the same student, chapter and seed.
+def own_parameters(
+    chapter: Chapter, scale: str, student: str, seed: int, draw: int = 0
+) -> dict[str, Any]:
+    """The parameters of one student's copy: the same for the same student, chapter, seed and draw.
 
-    The numbers of the exercises and the seed are drawn from all that are allowed; priors, bag
-    size and epsilon from pools. The other values are those of the scale.
+    The numbers of the exercises and the seed are drawn from all that are allowed; priors but the
+    first, bag size and epsilon from pools. The other values are those of the scale.
     """
-    text = json.dumps([seed, chapter.id, student])
+    text = json.dumps([seed, chapter.id, student, draw][: 4 if draw else 3])
     rng = np.random.default_rng(list(hashlib.sha256(text.encode()).digest()))
     values = {name: _own(chapter.parameters[name], scale, rng) for name in chapter.parameters}
     return chapter.resolve(scale, values)
+
+
+def possible_parameters(
+    chapter: Chapter, scale: str, students: Sequence[str], seed: int
+) -> list[dict[str, Any]]:
+    """The parameters of every draw that a copy of these students can have."""
+    draws = range(MOST_DRAWS if chapter.claims else 1)
+    return [
+        own_parameters(chapter, scale, student, seed, draw)
+        for student, draw in itertools.product(students, draws)
+    ]
+
+
+def draw_class(
+    checkout: Checkout,
+    chapter: Chapter,
+    students: Sequence[str],
+    scale: str,
+    seed: int,
+    report: Callable[[Execution, str], None],
+) -> tuple[dict[str, dict[str, Any]], dict[str, NotebookNode]]:
+    """Everybody's parameters and runs; a run that fails a claim of the chapter is drawn again."""
+    owned: dict[str, dict[str, Any]] = {}
+    runs: dict[str, NotebookNode] = {}
+    to_run = list(students)
+    for draw in range(MOST_DRAWS):
+        drawn = {student: own_parameters(chapter, scale, student, seed, draw) for student in to_run}
+        owned |= drawn
+        runs |= run_class(checkout, chapter, drawn, scale, report)
+        to_run = [name for name in to_run if chapter.fails(glued_values(runs[name]))]
+        if not to_run:
+            return {name: owned[name] for name in students}, runs
+    failed = chapter.fails(glued_values(runs[to_run[0]]))
+    raise CommandError(
+        f"{chapter.id}: none of {MOST_DRAWS} draws for {to_run[0]!r} satisfies {failed[0]!r},"
+        " which the chapter claims"
+    )
 
 
 def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
@@ -85,6 +135,13 @@ def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
         return float(f"{rng.uniform(parameter.low, parameter.high):.6g}")
     pool = parameter.choices if parameter.name == "priors" else POOLS.get(parameter.name, ())
     fitting = [value for value in pool if _allowed(parameter, value)]
+    if parameter.name == "priors" and isinstance(default, list):
+        # The first distribution is the one that the text of a chapter is about.
+        first, others = default[0], [value for value in fitting if value != default[0]]
+        if not 1 < len(default) <= LONGEST_CHOICE or len(others) < len(default):
+            return default
+        picks = sorted(rng.choice(len(others), len(default) - 1, replace=False))
+        return [first, *(others[index] for index in picks)]
     size = len(default) if isinstance(default, list) else 1
     if len(fitting) <= size or size > LONGEST_CHOICE:
         return default
@@ -110,11 +167,13 @@ def student_copy(
         if in_solution:
             continue
         if cell.cell_type == "markdown":
-            cells += _with_answers(SOLUTION.sub("", cell.source), computed)
+            cells += _with_answers(HURRY.sub("", SOLUTION.sub("", cell.source)), computed)
             continue
         if blanks := [f"{name} = ...  # your answer" for _, name in checked(cell)]:
             cells.append(nbformat.v4.new_code_cell("\n".join(blanks)))
         cells.append(nbformat.v4.new_code_cell(cell.source, metadata=cell.metadata))
+    for cell in cells:  # what has no mark when it comes back was written by the student
+        cell.metadata.setdefault(MARK, {"book": True})
     return _finished(cells, parameters, student, title)
 
 
@@ -134,10 +193,11 @@ def _with_answers(text: str, computed: set[str]) -> Iterator[NotebookNode]:
         label = LABEL.search(match["options"])
         if match["kind"] != "exercise" or not label or label[1] in computed:
             continue
-        yield nbformat.v4.new_markdown_cell(text[start : match.end()].strip())
-        metadata = {"labelaudit": {"answer": label[1]}}
-        empty = f"*Your answer to {label[1]}:*"
-        yield nbformat.v4.new_markdown_cell(empty, metadata=metadata)
+        statement, marks = text[start : match.end()].strip(), ("exercise", "answer")
+        empty = f"*Your answer to {match['title'].strip()}:*"
+        for source, mark in zip((statement, empty), marks, strict=True):
+            metadata = {MARK: {mark: label[1]}}
+            yield nbformat.v4.new_markdown_cell(source, metadata=metadata)
         start = match.end()
     if rest := text[start:].strip():
         yield nbformat.v4.new_markdown_cell(rest)
@@ -244,7 +304,7 @@ def write_copies(
     """Write every copy that is not there yet, parameters and answers; give the number made."""
     import nbformat
 
-    owned = {student: own_parameters(chapter, scale, student, seed) for student in students}
+    owned, runs = draw_class(checkout, chapter, students, scale, seed, report)
     table = key_table(out / "key.csv", chapter, owned)
     # Written first, so that after an interruption another seed cannot pass for the notebooks' own.
     write_atomically(out / "key.csv", table)
@@ -252,9 +312,8 @@ def write_copies(
         student: [folder for folder in FOLDERS if not _copy(out, folder, student).exists()]
         for student in students
     }
-    to_run = {student: owned[student] for student in students if missing[student]}
     written = 0
-    for student, notebook in run_class(checkout, chapter, to_run, scale, report).items():
+    for student, notebook in runs.items():
         values = glued_values(notebook)
         for folder in missing[student]:
             make, kind = (student_copy, "") if folder == "students" else (key_copy, ", key")

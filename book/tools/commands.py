@@ -145,7 +145,7 @@ def build_book(arguments: argparse.Namespace) -> int:
 
     from book.tools.preview import Previews
     from book.tools.runner import execute_all
-    from book.tools.site import build_site, chapters_in_toc, stage
+    from book.tools.site import build_site, chapters_in_toc, restore_folder, stage
 
     started = time.monotonic()
     listed = chapters_in_toc(checkout)
@@ -153,6 +153,7 @@ def build_book(arguments: argparse.Namespace) -> int:
     work = [(chapter, chapter.values(arguments.scale)) for chapter in longest_first]
     workers = max(1, min(arguments.workers, len(work)))
     with waiting_lock(checkout.build / "book.lock", "building the book"):
+        restore_folder(checkout.site)
         clock = Clock(listed, arguments.scale, workers)
         previews = Previews(checkout, listed, arguments.scale)
         previews.start()

@@ -7,19 +7,19 @@ process, on plain numbers.
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book.chapters.exercises import check
-from book.tools.answers import Submission, collect, read_notebook, written_parameters
+from book.tools.answers import Submission, collect
 from book.tools.class_copies import checked, csv_text, records
-from book.tools.class_list import Sheet, file_name, read_sheet
+from book.tools.class_list import Sheet, file_name
+from book.tools.handed_in import HandIn
 from book.tools.markdown import FENCE, LABEL
 from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
@@ -70,54 +70,13 @@ def exercises(notebook: NotebookNode) -> list[Exercise]:
     return listed
 
 
-def find_files(folder: Path, students: Sequence[str]) -> tuple[dict[str, Path], list[str]]:
-    """The notebook of each student, and remarks on files that belong to nobody or are double.
+def check_copies(hand_ins: Sequence[HandIn], drawn: Collection[Mapping[str, Any]]) -> None:
+    """Reject options that are not those of the copies, before a class's running time is spent.
 
-    A learning platform may put words before and after the name of a file, or a folder around it.
+    `drawn` are all parameters that a student's copy can have with these options.
     """
-    if not folder.is_dir():
-        raise CommandError(f"there is no folder {folder} of notebooks")
-    files = sorted(
-        path for path in folder.rglob("*.ipynb") if ".ipynb_checkpoints" not in str(path)
-    )
-    if not files:
-        raise CommandError(f"{folder} holds no notebook (*.ipynb)")
-    remarks, owners = [], dict[str, Path]()
-    # The longest name first: "Ann-Lee-Smith.ipynb" is not Ann Lee's.
-    by_length = sorted(students, key=lambda student: -len(file_name(student)))
-    for path in files:
-        text = path.relative_to(folder).as_posix().casefold()
-        owner = next((name for name in by_length if _names(text, file_name(name))), None)
-        if owner is None:
-            remarks.append(f"{path.name} belongs to no student of the list")
-        elif owner in owners:
-            newer = max(owners[owner], path, key=lambda file: file.stat().st_mtime)
-            remarks.append(
-                f"{owner}: two notebooks, {owners[owner].name} and {path.name};"
-                f" {newer.name} is graded, the newer one"
-            )
-            owners[owner] = newer
-        else:
-            owners[owner] = path
-    return owners, remarks
-
-
-def _names(text: str, name: str) -> bool:
-    """Whether a path holds a name as a word of its own."""
-    start = text.find(name.casefold())
-    if start < 0:
-        return False
-    before, after = text[:start][-1:], text[start + len(name) :][:1]
-    return not before.isalnum() and not after.isalnum()
-
-
-def check_copies(owners: Mapping[str, Path], owned: Mapping[str, Mapping[str, Any]]) -> None:
-    """Reject options that are not those of the copies, before a class's running time is spent."""
-    written = []
-    for path in owners.values():
-        with contextlib.suppress(ValueError):  # said when this student is graded
-            written.append(written_parameters(read_notebook(path)))
-    if len(written) > 1 and not any(parameters in owned.values() for parameters in written):
+    written = [hand_in.parameters for hand_in in hand_ins if hand_in.notebook]
+    if len(written) > 1 and not any(parameters in drawn for parameters in written):
         raise CommandError(
             f"none of the {len(written)} notebooks has the parameters of a student of the list:"
             " --chapter, --column, --seed and --scale must be those of `labelaudit teach`"
@@ -125,33 +84,33 @@ def check_copies(owners: Mapping[str, Path], owned: Mapping[str, Mapping[str, An
 
 
 def grade_class(
-    owners: Mapping[str, Path],
+    owners: Mapping[str, HandIn],
     owned: Mapping[str, Mapping[str, Any]],
     runs: Mapping[str, NotebookNode],
     seconds: float,
-    progress: Callable[[Grade], None],
-) -> list[Grade]:
+) -> Iterator[Grade]:
     """Grade every student of `owned`: `runs` are the book's own runs with their parameters."""
-    grades = []
     for student, parameters in owned.items():
-        listed = exercises(runs[student])
-        grade = Grade(student)
-        submission = Submission()
-        if student not in owners:
+        listed, key = exercises(runs[student]), records(runs[student])
+        grade, submission = Grade(student), Submission()
+        hand_in = owners.get(student)
+        if hand_in is None:
             grade.remarks.append("nothing was handed in")
         else:
-            grade.file = owners[student].name
+            grade.file = hand_in.path
+            grade.remarks += _parameters(student, hand_in.parameters, owned)
+            names = [exercise.name for exercise in listed if exercise.name]
             try:
-                notebook = read_notebook(owners[student])
-                names = [exercise.name for exercise in listed if exercise.name]
-                submission = collect(notebook, parameters, names, seconds)
+                if hand_in.notebook is None:
+                    raise ValueError(hand_in.fault)
+                submission = collect(hand_in.notebook, parameters, names, seconds)
             except ValueError as error:
                 grade.remarks.append(str(error))
-        grade.remarks += submission.remarks + _parameters(student, submission.written, owned)
-        judge(grade, submission, listed, records(runs[student]))
-        grades.append(grade)
-        progress(grade)
-    return grades
+            except Exception as error:  # one notebook must not stop those after it
+                grade.remarks.append(f"the notebook is damaged ({type(error).__name__})")
+            grade.remarks += submission.remarks
+        judge(grade, submission, listed, key)
+        yield grade
 
 
 def _parameters(
@@ -176,10 +135,9 @@ def judge(
     for exercise in listed:
         label = exercise.label
         if not exercise.name:
-            text = submission.texts.get(label)
-            grade.answers[label] = text or ""
-            grade.points[label] = None if text else 0
-            grade.reasons[label] = "for the teacher to read" if text else "no answer"
+            text = submission.texts.get(label, "")
+            grade.answers[label], grade.points[label] = text, None
+            grade.reasons[label] = "for the teacher to read" if text else "no answer was found"
             continue
         if exercise.name not in submission.values:
             grade.points[label], grade.reasons[label] = 0, "no answer"
@@ -191,34 +149,48 @@ def judge(
         grade.reasons[label] = "right" if feedback.right else feedback.hint
 
 
-def apply_manual(path: Path, grades: Sequence[Grade]) -> None:
-    """Take the teacher's points from an earlier table, and write the table anew with all rows."""
-    manual: dict[tuple[str, str], str] = {}
-    if path.is_file():
-        reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""))
-        if reader.fieldnames != MANUAL_COLUMNS:
-            raise CommandError(f"{path} must have the columns {', '.join(MANUAL_COLUMNS)}")
-        for row in reader:
-            manual[row["student"], row["exercise"]] = (row["points"] or "").strip()
-    for grade in grades:
-        for label in [label for label, points in grade.points.items() if points is None]:
-            text = manual.setdefault((grade.student, label), "")
-            if text:
-                grade.points[label] = _points(text, f"{path}: {grade.student}, {label}")
-    rows = [
-        dict(zip(MANUAL_COLUMNS, (*names, points), strict=True)) for names, points in manual.items()
-    ]
-    write_atomically(path, csv_text(MANUAL_COLUMNS, rows))
+def read_manual(path: Path, most: float) -> dict[tuple[str, str], float | None]:
+    """The teacher's points by student and exercise, at most `most` each; None where none stand."""
+    if not path.is_file():
+        return {}
+    reader = csv.DictReader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""))
+    if reader.fieldnames != MANUAL_COLUMNS:
+        raise CommandError(f"{path} must have the columns {', '.join(MANUAL_COLUMNS)}")
+    return {
+        (row["student"], row["exercise"]): _points((row["points"] or "").strip(), most, path, row)
+        for row in reader
+    }
 
 
-def _points(text: str, where: str) -> float:
+def _points(text: str, most: float, path: Path, row: Mapping[str, str]) -> float | None:
+    if not text:
+        return None
     try:
         points = float(text.replace(",", "."))
     except ValueError:
         points = math.nan
-    if not 0 <= points < math.inf:
-        raise CommandError(f"{where}: points must be a number of at least 0, not {text!r}")
+    if not 0 <= points <= most:
+        raise CommandError(
+            f"{path}: {row['student']}, {row['exercise']}: points must be a number from 0 to"
+            f" {most:g}, not {text!r}; --most sets another limit"
+        )
     return points
+
+
+def apply_manual(manual: dict[tuple[str, str], float | None], grade: Grade) -> None:
+    """Take the teacher's points for what only a teacher can judge; without any, add a row."""
+    for label, points in grade.points.items():
+        if points is None:
+            grade.points[label] = manual.setdefault((grade.student, label), None)
+
+
+def manual_table(manual: Mapping[tuple[str, str], float | None]) -> str:
+    """The table of the teacher's points, with a row for each that is still to be given."""
+    rows = [
+        dict(zip(MANUAL_COLUMNS, (*names, _short(points)), strict=True))
+        for names, points in manual.items()
+    ]
+    return csv_text(MANUAL_COLUMNS, rows)
 
 
 def grade_table(grades: Sequence[Grade]) -> str:
@@ -260,7 +232,7 @@ def write_pages(out: Path, title: str, listed: Sequence[Exercise], grades: Seque
 
 
 def fill_sheet(
-    path: Path,
+    sheet: Sheet,
     column: str,
     match: str,
     rows: Mapping[str, Mapping[str, str]],
@@ -271,7 +243,6 @@ def fill_sheet(
     A row belongs to the student whose name, or whose entry in the column `match` of the class
     list, equals the row's entry in that column. All other cells stay as they are.
     """
-    sheet = read_sheet(path, "--into", headed=True)
     target, key = sheet.column(column, "--points"), sheet.column(match, "--match")
     students = {student: student for student in rows}
     students |= {row[match].strip(): student for student, row in rows.items() if row.get(match)}

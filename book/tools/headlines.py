@@ -11,12 +11,11 @@ import json
 import sys
 from typing import Any
 
-import nbformat
-
 from book.tools.cache_key import run_name
 from book.tools.chapters import Chapter, load_chapters
 from book.tools.checkout import Checkout, find_checkout
 from book.tools.panels import DEFAULT_SCALE
+from book.tools.runner import read_executed
 from book.tools.runs import read_headlines
 from labelaudit.files import file_digest, write_atomically
 
@@ -44,11 +43,10 @@ def main() -> int:
 def executed(checkout: Checkout, chapter: Chapter) -> dict[str, Any] | None:
     """A chapter's numbers at laptop scale, if its text has not changed since it ran."""
     values = chapter.values(DEFAULT_SCALE)
-    path = checkout.executed(run_name(chapter.id, values)) / "notebook.ipynb"
-    try:
-        made = nbformat.read(path, as_version=4).metadata["labelaudit"]
-    except (OSError, KeyError, ValueError):
+    notebook = read_executed(checkout.executed(run_name(chapter.id, values)))
+    if notebook is None:
         return None
+    made = notebook.metadata["labelaudit"]
     if made["key"]["source"] != file_digest(checkout.source(chapter.id)):
         return None
     return {"scale": DEFAULT_SCALE, "parameters": values, "headlines": made["headlines"]}

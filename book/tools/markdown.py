@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from book.tools.checkout import Checkout
 from book.tools.digits import written
 from book.tools.kernel import SPECIFICATION
+from book.tools.references import references
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -62,18 +63,20 @@ class PlainMarkdown:
     """Turns MyST into ordinary Markdown, with the book's macros and the numbers of one run.
 
     >>> print(PlainMarkdown()("```{exercise} Two people\\n:label: ex-two\\nCompute.\\n```"))
-    > **Exercise: Two people** (*ex-two*)
+    > **Exercise: Two people**
     >
     > Compute.
     >>> PlainMarkdown()("See {doc}`02_additive_advantage` and {ref}`the end <sec-end>`.")
     'See *02_additive_advantage* and the end.'
-    >>> plain = PlainMarkdown({"eps": r"\\varepsilon"}, {"rate": 0.25})
-    >>> plain("at $\\\\eps$ {glue:text}`rate:.1%`")
-    'at $\\\\varepsilon$ 25.0%'
+    >>> plain = PlainMarkdown({"eps": r"\\varepsilon"}, {"rate": 0.25}, {"lem-a": "Lemma 2.1"})
+    >>> plain("at $\\\\eps$ {glue:text}`rate:.1%` by {prf:ref}`lem-a`")
+    'at $\\\\varepsilon$ 25.0% by Lemma 2.1'
     """
 
     macros: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the book calls its labels, pages and sources."""
 
     def __call__(self, source: str) -> str:
         """The text of a cell, with blank lines around every block."""
@@ -92,24 +95,45 @@ class PlainMarkdown:
             return ""
         if kind == "math":
             return f"$$\n{body}\n$$"
-        title = self._prose(match["title"]).strip()
-        if kind != "admonition":
-            title = f"{kind.capitalize()}: {title}" if title else kind.capitalize()
-        label = LABEL.search(match["options"])
-        heading = f"**{title}**" + (f" (*{label[1]}*)" if label and kind != "solution" else "")
+        heading = f"**{self._heading(kind, match)}**"
         # Jupyter takes formulas out before it reads quotations, marks at line starts included.
         body = FORMULA.sub(lambda formula: " ".join(formula[0].split()), body)
         return "\n".join(f"> {line}".rstrip() for line in [heading, "", *body.splitlines()])
 
+    def _heading(self, kind: str, match: re.Match[str]) -> str:
+        """What a box is called: by its number where it has one."""
+        title = self._prose(match["title"]).strip()
+        if kind == "admonition":
+            return title
+        if kind == "solution" and title in self.names:
+            return f"Solution to {self.names[title]}"
+        label = LABEL.search(match["options"])
+        name = kind.capitalize()
+        if label and kind != "solution":
+            name = self.names.get(label[1], name)
+        return f"{name}: {title}" if title else name
+
+    def _name(self, label: str) -> str:
+        return self.names.get(label.rpartition("/")[2], f"*{label}*")
+
+    def _formula(self, match: re.Match[str]) -> str:
+        label = match["label"]
+        return f"$${match['formula']}\\tag{{{self.names.get(label, label)}}}$$"
+
+    def _cited(self, match: re.Match[str]) -> str:
+        keys = [key.strip() for key in match[1].split(",")]
+        return ", ".join(self.names.get(key, f"[{key}]") for key in keys)
+
     def _prose(self, text: str) -> str:
         text = re.sub(r"^\([\w-]+\)=\n", "", text, flags=re.MULTILINE)
-        text = DISPLAY.sub(r"$$\g<formula>\\tag{\g<label>}$$", text)
+        text = DISPLAY.sub(self._formula, text)
         text = re.sub(r"\[([^][]+)\]\{[.#][A-Za-z][^}]*\}", r"`\1`", text)
         text = GLUED.sub(self._number, text)
-        text = re.sub(r"\{cite(?::\w+)?\}`([^`]+)`", r"[\1]", text)
+        text = re.sub(r"\{cite(?::\w+)?\}`([^`]+)`", self._cited, text)
         text = re.sub(r"\{download\}`([^<`]+?)\s*<(?:[^>]*/)?([^>/]*)>`", r"\1 `\2`", text)
         text = re.sub(r"\{[\w:]+\}`([^<`]+?)\s*<[^>]*>`", r"\1", text)
-        text = re.sub(r"\{[\w:]+\}`([^`]+)`", r"*\1*", text)
+        text = re.sub(r"\{eq\}`([^`]+)`", r"({eq}`\1`)" if self.names else r"{eq}`\1`", text)
+        text = re.sub(r"\{[\w:]+\}`([^`]+)`", lambda match: self._name(match[1]), text)
         for name, meaning in self.macros.items():
             text = re.sub(rf"\\{name}(?![A-Za-z])", meaning.replace("\\", r"\\"), text)
         return text
@@ -138,7 +162,9 @@ def for_jupyter(
     """
     import nbformat
 
-    plain = PlainMarkdown(macros(checkout), glued_values(notebook) if values is None else values)
+    values = glued_values(notebook) if values is None else values
+    names = references(checkout)
+    plain = PlainMarkdown(macros(checkout), values, names)
     notebook = copy.deepcopy(notebook)
     notebook.metadata["kernelspec"] = dict(SPECIFICATION)
     cells = []
@@ -148,7 +174,8 @@ def for_jupyter(
             cell.source = plain(cell.source)
         figure = cell.metadata.get("mystnb", {}).get("figure", {})
         if "caption" in figure:
-            caption = f"*{figure['name']}*: {plain(figure['caption'])}"
+            name = names.get(figure["name"], figure["name"])
+            caption = f"*{name}*: {plain(figure['caption'])}"
             cells.append(nbformat.v4.new_markdown_cell(caption, id=f"{cell.id}-caption"))
     first = next((i for i, cell in enumerate(cells) if cell.cell_type == "code"), len(cells))
     install = install_code(checkout.root / "pyproject.toml", extras(notebook))

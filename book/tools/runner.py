@@ -179,7 +179,7 @@ def execute(
         # Both are taken before the run: what changes while the chapter runs is seen next time.
         key = ingredients(checkout, chapter, parameters, data)
         package = package_files(checkout)
-        notebook = _stored(folder)
+        notebook = read_executed(folder)
         reason = "asked to" if fresh else _what_changed(notebook, key, package)
         if notebook is not None and not reason:
             # Where two scales have the same values, one execution serves both.
@@ -210,7 +210,7 @@ def execute(
 def why_stale(checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any]) -> str:
     """Why a chapter would run again with these parameters; "" if its execution is up to date."""
     key = ingredients(checkout, chapter, parameters, data_read(checkout, chapter, parameters))
-    stored = _stored(checkout.executed(run_name(chapter.id, parameters)))
+    stored = read_executed(checkout.executed(run_name(chapter.id, parameters)))
     return _what_changed(stored, key, package_files(checkout))
 
 
@@ -308,6 +308,8 @@ def _kept(
 ) -> nbformat.NotebookNode:
     """Store a finished run, and give its notebook as a later build reads it back."""
     _finish(notebook, made)
+    notebook = nbformat.reads(nbformat.writes(notebook), as_version=4)
+    notebook.metadata["labelaudit"]["digest"] = _digest(notebook)
     text = nbformat.writes(notebook)
     # Python puts one beside a module that a chapter writes and imports; it is no file to offer.
     shutil.rmtree(folder / "files.partial" / "__pycache__", ignore_errors=True)
@@ -356,13 +358,22 @@ def _headlines(notebook: nbformat.NotebookNode) -> list[dict[str, str]]:
     return headlines
 
 
-def _stored(folder: Path) -> nbformat.NotebookNode | None:
-    """The finished notebook of an earlier run, if there is a readable one."""
+def _digest(notebook: nbformat.NotebookNode) -> str:
+    """The digest of everything in a notebook except itself."""
+    made = notebook.metadata["labelaudit"]
+    rest = {name: made[name] for name in made if name != "digest"}
+    return digest({**notebook, "metadata": {**notebook.metadata, "labelaudit": rest}})
+
+
+def read_executed(folder: Path) -> nbformat.NotebookNode | None:
+    """The finished notebook of an earlier run, if there is one and it is as it was written."""
     try:
         notebook = nbformat.read(folder / "notebook.ipynb", as_version=4)
-        return notebook if {"key", "modules"} <= set(notebook.metadata["labelaudit"]) else None
-    except (OSError, ValueError, KeyError, nbformat.ValidationError):
+        sound = _digest(notebook) == notebook.metadata["labelaudit"]["digest"]
+    # A damaged file may hold anything in the place of anything.
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, nbformat.ValidationError):
         return None
+    return notebook if sound else None
 
 
 def _what_changed(

@@ -187,12 +187,20 @@ def copy_files(execution: Execution, target: Path) -> None:
 
 def replace_folder(target: Path, new: Path) -> None:
     """Replace the folder `target` by `new`, with two renames, so there is never half a site."""
+    restore_folder(target)
     old = target.with_name(f"{target.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if target.exists():
         os.rename(target, old)
     os.rename(new, target)
     shutil.rmtree(old, ignore_errors=True)
+
+
+def restore_folder(target: Path) -> None:
+    """Take back what a replacement that was killed between its two renames has put away."""
+    old = target.with_name(f"{target.name}.old")
+    if not target.exists() and old.exists():
+        os.rename(old, target)
 
 
 def _sphinx_messages(output: str, source: Path) -> str:

@@ -6,7 +6,7 @@ turns a backtick into code.
 
 The page of a reader's own run holds one chapter. Where the book has been built, its references to
 other chapters become links into the book, under the numbers they have there. Where it has not, they
-become the titles that the chapters' texts give them.
+become these numbers, counted in the chapters' texts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from typing import Any
 
 from docutils import nodes
 
+from book.tools.checkout import Checkout
 from book.tools.digits import written_glue
+from book.tools.references import references
 
 KINDS = {
     "con": "conjecture",
@@ -102,7 +104,8 @@ def resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Node
     else:
         address, name = find_label(site, target)
     if not address:
-        name = find_title(site.parents[1], page or target) or name
+        named = references(Checkout(site.parents[1]))
+        name = named.get(posixpath.basename(page or target), name)
     text = content.astext() if node.get("refexplicit") else name
     if not address:
         return nodes.inline(text, text)
@@ -118,35 +121,6 @@ def find_page(site: Path, page: str) -> tuple[str, str]:
     heading = re.compile(r'<h1>((?:(?!</h1>).)*?)<a class="headerlink"', re.DOTALL)
     title = heading.search(file.read_text("utf-8"))
     return f"{page}.html", _text(title[1]) if title else _words(posixpath.basename(page))
-
-
-def find_title(root: Path, name: str) -> str:
-    """What the sources call a page or a label, where the book has not been built; "" if nothing.
-
-    A page is called by its heading, a statement by its kind, its title and its chapter.
-    """
-    page = root / f"{name}.md"
-    if page.is_file():
-        heading = re.search(r"^# (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-        return _plain(heading[1]) if heading else ""
-    label = re.escape(name)
-    for source in sorted([*root.glob("notebooks/*.md"), *root.glob("book/*.md")]):
-        text = source.read_text(encoding="utf-8")
-        if heading := re.search(rf"^\({label}\)=\s+#+ (.+)$", text, re.MULTILINE):
-            return _plain(heading[1])
-        if box := re.search(
-            rf"^`+\{{(?:prf:)?(\w+)\}} ?(.*)\n:label: {label}$", text, re.MULTILINE
-        ):
-            title = f' "{_plain(box[2])}"' if box[2] else ""
-            return f"{box[1].capitalize()}{title} of {_words(source.stem)}"
-        if re.search(rf"^ *name: {label}$", text, re.MULTILINE):
-            return f"a figure of {_words(source.stem)}"
-    return ""
-
-
-def _plain(markdown: str) -> str:
-    """A heading without the signs of its markup, and without the badge of a verdict."""
-    return re.sub(r"\[[^]]*\]\{\.[^}]*\}|\{[\w:]+\}|[`*$]", "", markdown).strip()
 
 
 def chapter_number(site: Path, chapter: str) -> int:

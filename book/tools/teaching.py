@@ -21,7 +21,8 @@ examples:
 
 The list is UTF-8 text: one student a line, or a table as learning platforms export it. Of a table
 with headings the name counts, or first name and surname; --column says which columns otherwise.
-The chapter is run once for each student, so that the text of a copy has that student's numbers.
+The chapter is run for each student, so that the text of a copy has that student's numbers. A copy
+whose run does not show what the chapter claims is drawn again.
 The folder gets students/<name>.ipynb, without solutions and with an empty answer for each exercise;
 key/<name>.ipynb, the same pages with solutions and results; key.csv, the parameters of each; and
 answers.csv, the right answers of each. The same name and seed give the same page. A folder is for
@@ -43,7 +44,11 @@ kernel and an empty folder. The folder of the grades gets grades.csv; feedback/<
 student; by-exercise/<label>.html with everybody's answer side by side; and manual.csv, where you
 write the points for proofs and explanations. Run the same command again to add them.
 
-exit status: 0 done, 1 a chapter failed, 2 invalid input, nothing was written, 130 interrupted
+A notebook belongs to the student whose name its file or folder has, otherwise to the one whose
+numbers stand in its parameters, otherwise to the one in its title. Links are not followed.
+
+exit status: 0 done, 1 a chapter failed or a notebook belongs to no student, 2 invalid input,
+nothing was written, 130 interrupted
 """
 
 
@@ -80,6 +85,13 @@ def add_parser(subparsers: Any) -> None:
         type=float,
         default=120,
         help="the longest time that a cell may take (default: %(default)g)",
+    )
+    grade.add_argument(
+        "--most",
+        type=float,
+        default=1,
+        metavar="POINTS",
+        help="the most points for a proof or an explanation (default: %(default)g)",
     )
     grade.add_argument("--into", type=Path, metavar="SHEET", help="an exported sheet to fill in")
     grade.add_argument("--points", metavar="HEADING", help="the sheet's column for the total")
@@ -135,45 +147,59 @@ def make_copies(arguments: argparse.Namespace) -> int:
 def grade_collected(arguments: argparse.Namespace) -> int:
     """Run and judge every notebook, and write the tables and pages."""
     from book.tools import grading
-    from book.tools.class_copies import own_parameters, run_class
-    from book.tools.class_list import class_rows
+    from book.tools.class_copies import draw_class, possible_parameters
+    from book.tools.class_list import class_rows, read_sheet
+    from book.tools.handed_in import find_owners, read_folder
 
-    if not 0 < arguments.seconds < float("inf"):
-        raise CommandError(f"--seconds: {arguments.seconds} is not a positive number")
+    _check_grading(arguments)
+    checkout = find_checkout()
+    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
+    rows, out = class_rows(arguments.list, arguments.column), arguments.out
+    # All that is read is read now: a student's code could change it.
+    hand_ins, remarks = read_folder(arguments.collected)
+    manual = grading.read_manual(out / grading.MANUAL, arguments.most)
+    into, columns = arguments.into, (arguments.points, arguments.match)
+    sheet = read_sheet(into, "--into", headed=True) if into else None
+    if sheet:  # an unknown column must not cost a class's running time
+        grading.fill_sheet(sheet, *columns, rows, dict.fromkeys(rows, 0.0))
+    scale, students, seed = arguments.scale, list(rows), arguments.seed
+    grading.check_copies(hand_ins, possible_parameters(chapter, scale, students, seed))
+    owned, runs = draw_class(checkout, chapter, students, scale, seed, report_execution)
+    owners = find_owners(hand_ins, owned)
+    for remark in remarks + owners.remarks:
+        print(remark, file=sys.stderr)
+
+    grades: list[grading.Grade] = []
+    for grade in grading.grade_class(owners.found, owned, runs, arguments.seconds):
+        grading.apply_manual(manual, grade)
+        grades.append(grade)
+        # After each student: whatever happens later, what was graded stays.
+        write_atomically(out / "grades.csv", grading.grade_table(grades))
+        write_atomically(out / grading.MANUAL, grading.manual_table(manual))
+        why = f" ({'; '.join(grade.remarks)})" if grade.remarks else ""
+        unit = "point" if grade.total == 1 else "points"
+        print(f"{grade.student}: {grade.total:g} {unit}{why}", flush=True)
+
+    grading.write_pages(out, chapter.title, grading.exercises(next(iter(runs.values()))), grades)
+    if sheet:
+        totals = {grade.student: grade.total for grade in grades}
+        text, absent = grading.fill_sheet(sheet, *columns, rows, totals)
+        for student in absent:
+            print(f"{student} is not in {into}", file=sys.stderr)
+        write_atomically(out / into.name, text)
+        print(f"the sheet with the points written to {out / into.name}")
+    print(f"grades of {counted(len(grades), 'student')} written to {out / 'grades.csv'}")
+    for path in owners.unowned:
+        print(f"not graded: {path}", file=sys.stderr)
+    return 1 if owners.unowned else 0
+
+
+def _check_grading(arguments: argparse.Namespace) -> None:
+    """Reject options that do not fit each other."""
+    for name in ("seconds", "most"):
+        value = getattr(arguments, name)
+        if not 0 < value < float("inf"):
+            raise CommandError(f"--{name}: {value} is not a positive number")
     sheet = (arguments.into, arguments.points, arguments.match)
     if any(sheet) and not all(sheet):
         raise CommandError("--into, --points and --match go together")
-    checkout = find_checkout()
-    chapter = find_chapter(load_chapters(checkout.chapters_file), arguments.chapter)
-    rows = class_rows(arguments.list, arguments.column)
-    owners, remarks = grading.find_files(arguments.collected, list(rows))
-    if all(sheet):  # an unknown column must not cost a class's running time
-        grading.fill_sheet(*sheet, rows, dict.fromkeys(rows, 0.0))
-    for remark in remarks:
-        print(remark, file=sys.stderr)
-    owned = {
-        student: own_parameters(chapter, arguments.scale, student, arguments.seed)
-        for student in rows
-    }
-    grading.check_copies(owners, owned)
-    runs = run_class(checkout, chapter, owned, arguments.scale, report_execution)
-
-    def progress(grade: grading.Grade) -> None:
-        remarks = f" ({'; '.join(grade.remarks)})" if grade.remarks else ""
-        unit = "point" if grade.total == 1 else "points"
-        print(f"{grade.student}: {grade.total:g} {unit}{remarks}", flush=True)
-
-    grades = grading.grade_class(owners, owned, runs, arguments.seconds, progress)
-    out = arguments.out
-    grading.apply_manual(out / grading.MANUAL, grades)
-    write_atomically(out / "grades.csv", grading.grade_table(grades))
-    grading.write_pages(out, chapter.title, grading.exercises(next(iter(runs.values()))), grades)
-    if all(sheet):
-        totals = {grade.student: grade.total for grade in grades}
-        text, absent = grading.fill_sheet(*sheet, rows, totals)
-        for student in absent:
-            print(f"{student} is not in {arguments.into}", file=sys.stderr)
-        write_atomically(out / arguments.into.name, text)
-        print(f"the sheet with the points written to {out / arguments.into.name}")
-    print(f"grades of {counted(len(grades), 'student')} written to {out / 'grades.csv'}")
-    return 0

@@ -15,11 +15,17 @@ from labelaudit import checks
 from labelaudit.datasets import standins
 from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Dataset, Split, fingerprint, split
 from labelaudit.datasets.fair import load_fair
-from labelaudit.datasets.store import DataError, NotPrepared, open_array, read_manifest
+from labelaudit.datasets.store import (
+    DataError,
+    NotPrepared,
+    open_array,
+    read_manifest,
+    verify,
+)
 from labelaudit.datasets.table import Column, Table, read_table
 
 __all__ = ["NAMES", "Column", "DataError", "Dataset", "NotPrepared", "Split", "Table"]
-__all__ += ["load", "load_or_standin", "read_table"]
+__all__ += ["load", "load_or_standin", "read_table", "verify"]
 
 # Where each real set comes from.
 CATALOGUE = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text(encoding="utf-8"))

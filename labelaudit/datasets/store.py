@@ -11,13 +11,16 @@ does in one step. So a process killed at any moment leaves the old set or the ne
 import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labelaudit.command_line import CommandError
+from labelaudit.files import canonical, file_digest
 
 FORMAT = 1
 
@@ -81,9 +84,52 @@ def _is_whole(name: str, manifest: Any) -> bool:
 
 
 def open_array(name: str, manifest: Mapping[str, Any], array: str) -> NDArray[Any]:
-    """One array of the current set, mapped into memory."""
+    """An array of the current set, mapped into memory: "features", "labels" or "test_rows".
+
+    Whatever can be checked without reading the features is; `verify` reads them.
+    """
     path = data_folder() / name / manifest["arrays"] / f"{array}.npy"
+    rows, columns = manifest["rows"], len(manifest["columns"])
+    expected: tuple[Any, tuple[int, ...]] = {
+        "features": (np.int32 if "buckets" in manifest else np.float32, (rows, columns)),
+        "labels": (np.uint8, (rows,)),
+        "test_rows": (np.int64, (manifest["split"]["test_rows"],)),
+    }[array]
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError) as error:
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        if (mapped.dtype, mapped.shape) != expected or not mapped.flags.c_contiguous:
+            raise ValueError(f"it has shape {mapped.shape} and type {mapped.dtype}")
+        if path.stat().st_size != mapped.offset + mapped.nbytes:
+            raise ValueError("it has the wrong size")
+        if array == "labels" and mapped.max() > 1:
+            raise ValueError(f"it has the label {mapped.max()}")
+    except (OSError, ValueError, SyntaxError, TokenError) as error:
         raise DataError(f"{path} cannot be read ({error}); prepare {name} again") from None
+    return mapped
+
+
+def verify_files(name: str, manifest: Mapping[str, Any]) -> None:
+    """Compare every file of the current set with its checksum."""
+    for file, expected in manifest["sha256"].items():
+        path = data_folder() / name / manifest["arrays"] / file
+        if not path.is_file():
+            raise DataError(f"{path} is missing; prepare {name} again")
+        if (checksum := file_digest(path)) != expected:
+            difference = f"sha256 {checksum[:12]}, expected {expected[:12]}"
+            raise DataError(f"{path} is damaged ({difference}); prepare {name} again")
+
+
+def verify(name: str) -> None:
+    """Do so once per process and preparation; nothing where there is no prepared set.
+
+    Higgs takes a few seconds: call it where what is computed will be kept.
+    """
+    manifest = read_manifest(name)
+    if manifest is not None:
+        path = data_folder() / name / "manifest.json"
+        _verify_once(path, path.stat().st_mtime_ns, canonical(manifest))
+
+
+@lru_cache
+def _verify_once(path: Path, prepared: int, manifest: str) -> None:
+    verify_files(path.parent.name, json.loads(manifest))

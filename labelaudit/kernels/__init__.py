@@ -6,36 +6,20 @@ it. Compiled kernels are therefore kept in a folder named by a digest of all ker
 """
 
 import functools
-import hashlib
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from numba import config as numba_config
 from numba import njit
 
-config: Any = numba_config
+from labelaudit.kernels import cache
+from labelaudit.kernels.cache import config
+
 # With fewer priors, a second thread costs more than it saves; on a machine that has other work,
 # threads wait for each other for milliseconds.
 SMALL_BATCH = 20_000
 
 
-def _cache_folder() -> str:
-    folder = Path(__file__).parent
-    digest = hashlib.sha256()
-    for source in sorted(folder.glob("*.py")):
-        digest.update(source.read_bytes())
-    if config.CACHE_DIR:
-        base = Path(config.CACHE_DIR)
-    elif os.access(folder, os.W_OK):
-        base = folder / "__pycache__"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "labelaudit"
-    return str(base / f"kernels-{digest.hexdigest()[:16]}")
-
-
-_FOLDER = _cache_folder()
+_FOLDER = cache.folder()
 
 
 def compiled(
@@ -50,7 +34,7 @@ def compiled(
         config.CACHE_DIR = _FOLDER + "-threads" * parallel
         try:
             jit = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)
-            return jit(kernel)
+            return cache.seal(jit(kernel))
         finally:
             config.CACHE_DIR = before
 

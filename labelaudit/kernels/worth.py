@@ -62,7 +62,10 @@ def laplace_worths(pmf, lo, hi, q, eta, n, work, worth):
     run_sums(pmf, lo, hi, q, below, above)
     for j in range(lo, hi + 1):
         root = math.sqrt(below[j] * above[j + 1])
-        angle = (1.0 - q) * root / (math.sqrt(q) * (below[j] + above[j + 1])) if q > 0.0 else 0.0
+        # Both factors of the divisor may be so small that their product is 0.
+        angle = 0.0
+        if q > 0.0 and root > 0.0:
+            angle = (1.0 - q) * root / (math.sqrt(q) * (below[j] + above[j + 1]))
         mixed[j] = math.sqrt(q) * root * math.atan(angle)
     for i in range(n):
         over[i] = eta[i] * q / (1.0 - eta[i] + eta[i] * q)

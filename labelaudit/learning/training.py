@@ -7,6 +7,8 @@ losses are unbounded below, and run away when trained for long. So training stop
 
 from __future__ import annotations
 
+import hashlib
+import io
 import math
 import time
 import warnings
@@ -32,6 +34,7 @@ from labelaudit.learning.bags import Bags, Examples
 from labelaudit.learning.calibration import auc, log_loss
 from labelaudit.learning.likelihood import Likelihood
 from labelaudit.learning.models import KDD12_BUCKETS, MODELS, Network, Shape, Standardise, build
+from labelaudit.learning.products import fast_products
 from labelaudit.mechanisms import Mechanism
 
 __all__ = ["Outcome", "TrainingSettings", "train"]
@@ -186,7 +189,8 @@ def train(
     run.resume()
     state, n_batches = run.state, run.n_batches
     done = (state.epoch - 1) * n_batches + state.batch
-    with tqdm(total=settings.epochs * n_batches, initial=done, disable=not progress) as bar:
+    bar = tqdm(total=settings.epochs * n_batches, initial=done, disable=not progress)
+    with fast_products(run.device), bar:
         if progress and run.dropped:
             bar.write(f"{run.dropped} examples do not fill a bag of {run.bag_size}: not used")
         while not state.finished(settings):
@@ -358,13 +362,20 @@ class Run:
     def resume(self) -> None:
         """Continue from the checkpoint, if there is one; that of another run is an error."""
         path = self.checkpoint
-        if path is None or not path.exists():
+        try:
+            # Another sweep may remove it at any moment.
+            sealed = None if path is None else path.read_bytes()
+        except FileNotFoundError:
+            sealed = None
+        if sealed is None:
             return
         try:
-            content = torch.load(path, map_location=self.device, weights_only=True)
+            content = torch.load(_unsealed(sealed), map_location=self.device, weights_only=True)
             identity = {"version": content["version"], **content["identity"]}
         except Exception as error:
-            raise ValueError(f"{path} is not a checkpoint of a training run: {error}") from error
+            raise ValueError(
+                f"{path} is not a checkpoint of a training run: {error}; remove it to begin again"
+            ) from error
         for name, value in {"version": CHECKPOINT_VERSION, **self.identity}.items():
             if (actual := identity.get(name)) != value:
                 difference = f"its {name} is {actual!r}, not {value!r}"
@@ -391,7 +402,21 @@ class Run:
                 "state": vars(self.state),
             }
             content = {"version": CHECKPOINT_VERSION, "identity": self.identity, "state": state}
-            write_atomically(self.checkpoint, partial(torch.save, content))
+            packed = io.BytesIO()
+            torch.save(content, packed)
+            write_atomically(self.checkpoint, _sealed(packed.getvalue()))
+
+
+def _sealed(content: bytes) -> bytes:
+    """A checkpoint's bytes behind a checksum: torch reads damaged numbers without a complaint."""
+    return hashlib.sha256(content).digest() + content
+
+
+def _unsealed(sealed: bytes) -> io.BytesIO:
+    start = hashlib.sha256().digest_size
+    if _sealed(sealed[start:]) != sealed:
+        raise ValueError("its checksum is wrong")
+    return io.BytesIO(sealed[start:])
 
 
 def _device(name: str) -> torch.device:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labelaudit.command_line import CommandError, book_tools, must_be_writable
+from labelaudit.files import write_atomically
 
 
 def add_parser(subparsers: Any) -> None:
@@ -55,5 +56,5 @@ def run_command(arguments: argparse.Namespace) -> int:
         print(ledger.as_block(entries[-1]), flush=True)
     print(ledger.as_totals(entries))
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+        write_atomically(arguments.json, json.dumps(entries, indent=2) + "\n")
     return 0

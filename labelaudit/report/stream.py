@@ -5,14 +5,18 @@ several processes, and totals are saved after every part: a run that was stopped
 A percentile is guessed from some rows and found in windows around the guess.
 """
 
+import hashlib
 import json
 import math
+import os
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy.interpolate import lagrange
@@ -323,6 +327,17 @@ def parts_of(source: Path, prior: str, bag: str | None) -> list[Part]:
     return parts
 
 
+def _state(path: Path) -> list[Any]:
+    """What changes when a parquet file is written again: its size, its time, its footer."""
+    state = path.stat()
+    with open(path, "rb") as file:
+        file.seek(-8, os.SEEK_END)
+        length = int.from_bytes(file.read(4), "little")
+        file.seek(-8 - length, os.SEEK_END)
+        footer = hashlib.sha256(file.read(length)).hexdigest()
+    return [state.st_size, state.st_mtime_ns, footer]
+
+
 class _Totals:
     """What has been added up so far, kept in a file between parts."""
 
@@ -331,15 +346,18 @@ class _Totals:
         self.passes, self.done = 0, 0
         self.rows, self.sums = np.zeros(2), np.zeros((len(windows), 6))
         self.masses = np.zeros((len(windows), BINS + 2))
+        # A file that is damaged, or of another run, is as good as none.
         if saved is not None and saved.is_file():
-            with np.load(saved) as file:
-                before = json.loads(str(file["state"]))
-                if before["key"] == key:
-                    self.passes, self.done = before["passes"], before["done"]
-                    self.windows = before["windows"]
-                    self.rows, self.sums, self.masses = (
-                        file[name] for name in ("rows", "sums", "masses")
-                    )
+            with suppress(OSError, ValueError, KeyError, TypeError, EOFError, BadZipFile):
+                self._resume(saved)
+
+    def _resume(self, saved: Path) -> None:
+        with np.load(saved) as file:
+            before = json.loads(str(file["state"]))
+            rows, sums, masses = (file[name] for name in ("rows", "sums", "masses"))
+        if before["key"] == self.key:
+            self.passes, self.done = before["passes"], before["done"]
+            self.windows, self.rows, self.sums, self.masses = before["windows"], rows, sums, masses
 
     def add(self, totals: tuple[Floats, Floats, Floats]) -> None:
         """One more part, in the order of the parts, so that sums do not depend on who is first."""
@@ -404,8 +422,7 @@ def stream_priors(
     for setting in settings:
         nothing = np.empty((0, 1)), setting.mechanism
         windows.append(guess(*next(work.bags(setting, priors, bags), nothing), level))
-    files = [Path(path).stat() for path, _, _ in parts]
-    states = [(file.st_size, file.st_mtime_ns) for file in files]
+    states = [_state(Path(path)) for path in dict.fromkeys(path for path, _, _ in parts)]
     # Totals of a version that summed something else are not used.
     key = digest(["extreme", parts, states, repr(work), level])
     totals = _Totals(key, saved, windows)

@@ -18,7 +18,7 @@ from typing import Any
 from book.tools.checkout import Checkout
 from book.tools.parameters import ContractError
 from book.tools.serve import uploads
-from book.tools.serve.jobs import Job, Queue
+from book.tools.serve.jobs import LONGEST_LINE, Job, Queue, end
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
 
@@ -32,6 +32,8 @@ COLUMNS = {
 # The default is the command's own: a tenth of what an attacker gets wrong without any release.
 TARGETS = ("default", "additive", "multiplicative", "epsilon")
 REPORT = "report.html"
+# Characters of a message that a page shows: a table's values and names may be very long.
+LONGEST_SHOWN = 2000
 COMMAND = (sys.executable, "-m", "labelaudit", "audit")
 
 
@@ -49,11 +51,17 @@ def order(checkout: Checkout, body: Mapping[str, Any]) -> dict[str, Any]:
     if kind not in TARGETS:
         raise ContractError(f"target: {kind!r} is not among: {', '.join(TARGETS)}")
     if kind != "default":
-        if isinstance(limit, bool) or not isinstance(limit, (int, float)) or not limit >= 0:
-            raise ContractError(f"limit: {limit!r} is not a number of at least 0")
+        number = isinstance(limit, (int, float)) and not isinstance(limit, bool)
+        if not number or not 0 <= limit <= sys.float_info.max:
+            raise ContractError(f"limit: {f'{limit!r}'[:40]} is not a number of at least 0")
         chosen["target"] = f"{kind}={limit:g}"
     if positive := str(body.get("positive", "")):
         chosen["positive"] = positive
+    for name, text in chosen.items():
+        if "\0" in text:
+            raise ContractError(
+                f"{name}: {text!r} holds a null byte, which no command can be given"
+            )
     # One word for an option and its value: a column may be called --output.
     options = [f"--{name}={value}" for name, value in chosen.items()]
     name = digest([table.parent.name, options])[:16]
@@ -84,26 +92,39 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
+        limit=LONGEST_LINE,
         env=os.environ | {"PYTHONPATH": str(checkout.package.parent)},
     )
     job.processes.add(process.pid)
     last = ""
     assert process.stderr is not None
-    while line := await process.stderr.readline():
-        last = line.decode(errors="replace").strip() or last
-        step = re.sub(r"^\[.*?\] *", "", last).replace(table, Path(table).name)
-        if not step.startswith("labelaudit: "):  # an error, which is shown when the command ends
-            queue.update(job, {"state": "running", "heading": step})
-    status = await process.wait()
+    try:
+        while line := await process.stderr.readline():
+            last = line.decode(errors="replace").strip() or last
+            step = re.sub(r"^\[.*?\] *", "", last).replace(table, Path(table).name)
+            if not step.startswith(
+                "labelaudit: "
+            ):  # an error, which is shown when the command ends
+                queue.update(job, {"state": "running", "heading": step[:LONGEST_SHOWN]})
+        status = await process.wait()
+    except ValueError:
+        last, status = "it wrote a line that is too long to be read", 1
+    finally:  # however this ends, no audit goes on that nobody can cancel
+        end({process.pid})
+        await process.wait()
+        job.processes.discard(process.pid)
     if status == 0:
         record = {key: job.order[key] for key in ("audit", "table", "name", "chosen")}
         write_atomically(report / "audit.json", json.dumps(record))
         queue.update(job, {"state": "done", "audit": job.order["audit"]})
         return
     await asyncio.to_thread(shutil.rmtree, report, ignore_errors=True)
-    message = last.replace(table, Path(table).name).removeprefix("labelaudit: ")
+    message = last.replace(table, Path(table).name).removeprefix("labelaudit: ")[:LONGEST_SHOWN]
     state = "refused" if status == CommandError.status else "failed"
-    queue.update(job, {"state": state, "message": message or f"it ended with status {status}"})
+    queue.update(
+        job,
+        {"state": state, "message": message or f"it ended with status {status}"},
+    )
 
 
 def list_audits(checkout: Checkout) -> list[dict[str, Any]]:

@@ -67,8 +67,10 @@ def run_server(arguments: argparse.Namespace) -> int:
 
 
 def _build(checkout: Checkout, scale: str | None) -> None:
+    from book.tools.site import restore_folder
     from labelaudit.cli import main
 
+    restore_folder(checkout.site)
     if not (checkout.site / "index.html").is_file() and scale is None:
         print("the book is not built yet; building it at smoke scale, which takes minutes")
         scale = "smoke"

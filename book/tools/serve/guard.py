@@ -20,6 +20,9 @@ ADDRESS = "127.0.0.1"
 LOOPBACK = frozenset({ADDRESS, "localhost"})
 ENTER = "/enter"
 UPLOAD = "/api/upload"
+API = "/api/"
+# The header in which a page shows its secret.
+PAGE_SECRET = "X-Labelaudit-Page"
 # On every answer. No header of cross-origin sharing is ever sent.
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -48,6 +51,12 @@ STILL = (
 )
 
 
+# Storage belongs to an origin, and a port is a part of that. All tabs of the book share it.
+ENTRANCE = """<!doctype html><title>labelaudit</title>
+<script>localStorage.setItem("labelaudit-page", "{secret}"); location.replace("/");</script>
+"""
+
+
 class Rejected(Exception):
     """A request that is not answered: a status of HTTP, and why."""
 
@@ -59,7 +68,10 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Keys:
-    """The token of the printed address, and the cookie that it is exchanged for.
+    """The token of the printed address, and the two secrets that it is exchanged for.
+
+    A browser sends the cookie to every port of this machine, so to any other server that its user
+    runs or visits there. The secret of the page it keeps for this port alone.
 
     The address that a browser is started with can be read in the list of processes by every user of
     the machine. So it has a token of its own, which is valid once.
@@ -67,6 +79,7 @@ class Keys:
 
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    page: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     once: set[str] = field(default_factory=set)
 
     def token_for_one_use(self) -> str:
@@ -129,6 +142,15 @@ def known_cookie(request: HTTPServerRequest, keys: Keys) -> None:
         raise Rejected(401, reason)
 
 
+def known_page(request: HTTPServerRequest, keys: Keys) -> None:
+    """What changes or starts anything, or lists what a reader has, is for our own pages alone."""
+    if request.method != "POST" and not request.path.startswith(API):
+        return
+    if not same_secret(request.headers.get(PAGE_SECRET, ""), keys.page):
+        reason = "open the address that `labelaudit serve` printed, in this browser"
+        raise Rejected(401, reason)
+
+
 def same_secret(offered: str, secret: str) -> bool:
     """Whether two secrets are equal, in a time that does not tell how far they agree."""
     return hmac.compare_digest(offered.encode(), secret.encode())
@@ -141,6 +163,7 @@ RULES: tuple[Rule, ...] = (
     own_site,
     typed_body,
     known_cookie,
+    known_page,
 )
 
 
@@ -174,13 +197,15 @@ class Guarded(RequestHandler):
 
 
 class Enter(Guarded):
-    """The first address: takes the token out of sight and gives the cookie."""
+    """The first address: takes the token out of sight and gives the two secrets."""
 
     def get(self) -> None:
-        """Exchange the token for the cookie, which no script can read."""
-        if not self.settings["keys"].accept(self.get_query_argument("token", "")):
+        """Exchange the token for the cookie, which no script can read, and the page's secret."""
+        keys = self.settings["keys"]
+        if not keys.accept(self.get_query_argument("token", "")):
             return self.reject(Rejected(401, "this token is not the one that was printed"))
-        name, value = cookie_name(self.request), self.settings["keys"].cookie
-        self.set_cookie(name, value, httponly=True, samesite="Strict", path="/")
-        self.redirect("/")
+        name = cookie_name(self.request)
+        self.set_cookie(name, keys.cookie, httponly=True, samesite="Strict", path="/")
+        self.set_header("Cache-Control", "no-store")
+        self.finish(ENTRANCE.format(secret=keys.page))
         return None

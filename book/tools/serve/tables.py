@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 import tornado.httputil
@@ -26,8 +27,12 @@ class Upload(AnswerHandler):
         connection: Any = self.request.connection
         connection.set_max_body_size(LARGEST_UPLOAD)
         super().prepare()
-        length = int(self.request.headers.get("Content-Length", 0))
-        if not self._finished and length > LARGEST_UPLOAD:
+        length = self.request.headers.get("Content-Length", "0")
+        if self._finished:
+            return
+        if not re.fullmatch(r"[0-9]{1,18}", length):
+            self.reject(Rejected(400, f"the length {length[:40]!r} is no number of bytes"))
+        elif int(length) > LARGEST_UPLOAD:
             limit = LARGEST_UPLOAD // 1_000_000
             self.reject(Rejected(413, f"the file is too large; at most {limit} MB are accepted"))
 
@@ -47,13 +52,9 @@ class Upload(AnswerHandler):
         if list(files) != ["file"] or len(files["file"]) != 1:
             raise Rejected(400, "send one file, in a field named file")
         [file] = files["file"]
-        stored = await asyncio.to_thread(
-            uploads.store, self.checkout, file["filename"], file["body"]
+        self.finish(
+            await asyncio.to_thread(uploads.store, self.checkout, file["filename"], file["body"])
         )
-        path = uploads.find(self.checkout, stored["reference"])
-        if path.suffix != ".py":
-            stored["columns"] = await asyncio.to_thread(uploads.columns, path)
-        self.finish(stored)
 
 
 class DeleteUpload(AnswerHandler):
@@ -66,15 +67,19 @@ class DeleteUpload(AnswerHandler):
 
 
 class Audits(AnswerHandler):
-    """The audit of a table: what may be set, the reports there are, a new one."""
+    """The audit of a table: what may be set, the tables and reports there are, a new one."""
 
-    def get(self) -> None:
-        """What the page offers."""
+    async def get(self) -> None:
+        """What the page offers: a table with a report is deleted with it, any other by itself."""
+        reports = audits.list_audits(self.checkout)
+        audited = {report["table"] for report in reports}
+        files = await asyncio.to_thread(uploads.list_files, self.checkout)
         self.finish(
             {
                 "columns": audits.COLUMNS,
                 "targets": audits.TARGETS,
-                "audits": audits.list_audits(self.checkout),
+                "audits": reports,
+                "files": [file for file in files if file["reference"] not in audited],
                 "limit": LARGEST_UPLOAD,
             }
         )

@@ -10,13 +10,14 @@ import io
 import re
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from book.tools.checkout import Checkout
 from book.tools.parameters import ContractError
 from labelaudit.files import write_atomically
 
-SUFFIXES = (".csv", ".parquet", ".py")
+PROGRAM = ".py"
+SUFFIXES = (".csv", ".parquet", PROGRAM)
 REFERENCE = re.compile(r"upload:([0-9a-f]{64})")
 LONGEST_NAME = 80
 # In bytes, of the first line of a table; more would be columns that nobody has named.
@@ -26,7 +27,7 @@ MOST_VALUES = 200_000_000
 
 
 def store(checkout: Checkout, name: str, content: bytes) -> dict[str, Any]:
-    """Keep a file, and give the reference by which it is named from now on."""
+    """Keep a file that can be read, and describe it; one that is rejected is never written."""
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
         raise ContractError(f"{Path(name).name!r} is not a file of {', '.join(SUFFIXES)}")
@@ -35,12 +36,33 @@ def store(checkout: Checkout, name: str, content: bytes) -> dict[str, Any]:
     stem = re.sub(r"[^\w-]+", "_", Path(name).stem).strip("_")[:LONGEST_NAME] or "table"
     digest = hashlib.sha256(content).hexdigest()
     path = checkout.uploads / digest / f"{stem}{suffix}"
+    if suffix != PROGRAM:
+        _columns(path.name, io.BytesIO(content))
     write_atomically(path, content)
     # The same content under another name takes the new name.
     for other in path.parent.iterdir():
         if other != path:
             other.unlink()
-    return {"reference": f"upload:{digest}", "name": path.name, "bytes": len(content)}
+    return describe(path)
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """A stored file as pages name it; a table with its columns."""
+    about: dict[str, Any] = {"reference": f"upload:{path.parent.name}", "name": path.name}
+    about["bytes"] = path.stat().st_size
+    return about if path.suffix == PROGRAM else about | {"columns": columns(path)}
+
+
+def list_files(checkout: Checkout) -> list[dict[str, Any]]:
+    """Every file that is kept; one that cannot be read, by its name alone."""
+    described = []
+    for folder in sorted(checkout.uploads.glob("*")):
+        for path in folder.glob("*"):
+            try:
+                described.append(describe(path))
+            except (ContractError, OSError):
+                described.append({"reference": f"upload:{folder.name}", "name": path.name})
+    return described
 
 
 def _folder(checkout: Checkout, reference: str) -> Path:
@@ -65,27 +87,32 @@ def delete(checkout: Checkout, reference: str) -> None:
 
 def columns(path: Path) -> list[str]:
     """The names of a table's columns, without reading the rest of it."""
+    with path.open("rb") as file:
+        return _columns(path.name, file)
+
+
+def _columns(name: str, file: IO[bytes]) -> list[str]:
+    read = _parquet_columns if name.endswith(".parquet") else _csv_columns
     try:
-        return _parquet_columns(path) if path.suffix == ".parquet" else _csv_columns(path)
+        return read(file)
     except Exception as error:
-        raise ContractError(f"{path.name} cannot be read as a table: {error}") from None
+        raise ContractError(f"{name} cannot be read as a table: {error}") from None
 
 
-def _parquet_columns(path: Path) -> list[str]:
+def _parquet_columns(file: IO[bytes]) -> list[str]:
     import pyarrow.parquet
 
-    about = pyarrow.parquet.read_metadata(path)
+    about = pyarrow.parquet.read_metadata(file)
     if about.num_rows * about.num_columns > MOST_VALUES:
         rows = f"{about.num_rows:,} rows of {about.num_columns:,} columns"
         raise ValueError(f"it has {rows}; at most {MOST_VALUES:,} values are accepted")
     return [str(name) for name in about.schema.to_arrow_schema().names]
 
 
-def _csv_columns(path: Path) -> list[str]:
+def _csv_columns(file: IO[bytes]) -> list[str]:
     import pandas
 
-    with path.open("rb") as file:
-        start = file.read(LONGEST_LINE)
+    start = file.read(LONGEST_LINE)
     if len(start) == LONGEST_LINE and b"\n" not in start and b"\r" not in start:
         raise ValueError(f"its first line has more than {LONGEST_LINE:,} bytes")
     start = start[: start.rfind(b"\n") + 1] or start

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import json
 import os
 import queue
@@ -16,6 +17,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -44,6 +46,8 @@ from book.tools.site import jupyter_book_here
 from labelaudit.command_line import CommandError
 
 Send = Callable[..., None]
+# A kernel that has started and imported enters another folder at once, or something is wrong.
+MOVE_SECONDS = 60
 # Loads what every figure needs: the backend, a font, the writer of SVG.
 DRAW_ONCE = """
 import io, matplotlib.pyplot as plt
@@ -69,37 +73,34 @@ for m in (la.RandomizedResponse(1.0), la.LabelProportions(2), la.GeometricPropor
 
 
 class Spare:
-    """A kernel that has imported what a chapter imports, before the chapter is run."""
+    """A kernel that has imported what a chapter imports. It is handed over once and then ended."""
 
     def __init__(self, checkout: Checkout, chapter: Chapter, threads: int) -> None:
         """Start the kernel and let it import, which takes seconds."""
-        self.checkout, self.chapter, self.threads = checkout, chapter, threads
+        self.checkout, self.chapter = checkout, chapter
         self.package = package_files(checkout)
         self.folder = Path(tempfile.mkdtemp(prefix="spare-", dir=checkout.build))
-        self.kernel = start(checkout, self.folder, self.folder / "imports", threads)
-        client = self.kernel.client()
-        client.start_channels()
-        run_sync(client.wait_for_ready)(timeout=START_SECONDS)
-        self.client = client
-        self._do(f"exec({imports_of(checkout, chapter)!r}, {{}})")
+        try:
+            self.kernel = start(checkout, self.folder, self.folder / "imports", threads)
+            self.client = self.kernel.client()
+            self.client.start_channels()
+            run_sync(self.client.wait_for_ready)(timeout=START_SECONDS)
+            self._do(f"exec({imports_of(checkout, chapter)!r}, {{}})", START_SECONDS)
+        except BaseException:
+            self.end()
+            raise
 
-    @contextlib.contextmanager
-    def kernels(
-        self, checkout: Checkout, folder: Path, imports: Path, threads: int
-    ) -> Iterator[BookKernel]:
-        """The kernel, working in `folder`; one of its own where the package has changed since."""
-        if self.package != package_files(checkout) or not self.alive():
-            with started_kernel(checkout, folder, imports, threads) as kernel:
-                yield kernel
-            return
+    def fits(self, chapter: Chapter) -> bool:
+        """Whether it can run this chapter: nothing has changed since, and its process is there."""
+        same = self.chapter.id == chapter.id and self.package == package_files(self.checkout)
+        return same and bool(run_sync(self.kernel.is_alive)())
+
+    def move(self, folder: Path, imports: Path) -> None:
+        """Let the kernel work in `folder`, and note in `imports` what it has imported."""
         shutil.copyfile(self.folder / "imports", imports)
         moved = {"LABELAUDIT_IMPORTS": str(imports)}
-        self._do(f"import os; os.chdir({str(folder)!r}); os.environ.update({moved!r}); del os")
-        yield self.kernel
-
-    def alive(self) -> bool:
-        """Whether the kernel's process is there."""
-        return bool(run_sync(self.kernel.is_alive)())
+        code = f"import os; os.chdir({str(folder)!r}); os.environ.update({moved!r}); del os"
+        self._do(code, MOVE_SECONDS)
 
     def end(self) -> None:
         """End the kernel and remove its folder."""
@@ -107,9 +108,10 @@ class Spare:
             stop(self.kernel)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _do(self, code: str) -> None:
+    def _do(self, code: str, seconds: float) -> None:
         # Silent code leaves no trace: no output, no number of a cell.
-        run_sync(self.client.execute_interactive)(code, silent=True, store_history=False)
+        execute = run_sync(self.client.execute_interactive)
+        execute(code, silent=True, store_history=False, timeout=seconds)
 
 
 def imports_of(checkout: Checkout, chapter: Chapter) -> str:
@@ -164,12 +166,16 @@ class Worker:
         self.spare: Spare | None = None
 
     def warm(self, name: str) -> None:
-        """Have a kernel ready for a chapter."""
-        if self.spare is not None:
-            if self.spare.chapter.id == name and self.spare.alive():
+        """Have a kernel ready for a chapter; without one the next run starts its own."""
+        with contextlib.suppress(CommandError):
+            chapter = self._chapter(name)
+            if self.spare is not None and self.spare.fits(chapter):
                 return
-            self.spare.end()
-        self.spare = Spare(self.checkout, self._chapter(name), self.threads)
+            self._drop()
+            try:
+                self.spare = Spare(self.checkout, chapter, self.threads)
+            except Exception:
+                traceback.print_exc()
 
     def run(self, order: dict[str, Any]) -> None:
         """Run a chapter, make its page, and say what became of it."""
@@ -186,14 +192,6 @@ class Worker:
 
     def _run(self, order: dict[str, Any]) -> Path:
         chapter = self._chapter(order["run"])
-        spare = self.spare if self.spare and self.spare.chapter.id == chapter.id else None
-
-        @contextlib.contextmanager
-        def kernels(*arguments: Any, **named: Any) -> Iterator[BookKernel]:
-            make = spare.kernels if spare else started_kernel
-            with make(*arguments, **named) as kernel:
-                self.send(kernel=process_of(kernel))
-                yield kernel
 
         def progress(step: Progress) -> None:
             self.send(
@@ -211,13 +209,30 @@ class Worker:
             scale=order["scale"],
             threads=self.threads,
             progress=progress,
-            kernels=kernels,
+            kernels=functools.partial(self._kernels, chapter),
         )
-        if execution.reason and spare is not None:
-            self.spare = None
-            spare.end()
         self.send(state="page", kernel=None)
         return write_page(self.checkout, execution, jupyter_book_here)
+
+    @contextlib.contextmanager
+    def _kernels(self, chapter: Chapter, *arguments: Any, **named: Any) -> Iterator[BookKernel]:
+        """The spare kernel if it fits, otherwise a new one: no kernel is handed out twice."""
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._drop)
+            if self.spare is not None and self.spare.fits(chapter):
+                kernel = self.spare.kernel
+                self.spare.move(named["folder"], named["imports"])
+            else:
+                self._drop()
+                kernel = stack.enter_context(started_kernel(*arguments, **named))
+            self.send(kernel=process_of(kernel))
+            yield kernel
+
+    def _drop(self) -> None:
+        """End the spare kernel, used or not."""
+        spare, self.spare = self.spare, None
+        if spare is not None:
+            spare.end()
 
     def _chapter(self, name: str) -> Chapter:
         return load_chapters(self.checkout.chapters_file)[name]

@@ -1,6 +1,7 @@
 """`labelaudit sweep` and `labelaudit results`."""
 
 import argparse
+import io
 import re
 import sys
 from collections import Counter
@@ -10,6 +11,7 @@ from typing import Any
 from labelaudit import datasets
 from labelaudit.command_line import CommandError, book_tools, counted
 from labelaudit.datasets.store import data_folder
+from labelaudit.files import write_atomically
 from labelaudit.learning.sweep.grid import Grid, read_grid
 from labelaudit.learning.sweep.store import Record, Store, StoreError, verify
 
@@ -167,11 +169,13 @@ def run_results(arguments: argparse.Namespace) -> int:
         asked = f" of {arguments.dataset}" if arguments.dataset else ""
         asked += f" in the grid {arguments.grid}" if arguments.grid else ""
         raise CommandError(f"{store.folder} holds no trainings{asked} to export")
+    content = io.BytesIO()
     if name.endswith(".parquet"):
-        frame.to_parquet(arguments.export, index=False)
+        frame.to_parquet(content, index=False)
     else:  # without the time in its header, a packed table has the same bytes each time
         packed = {"method": "gzip", "mtime": 0} if name.endswith(".gz") else None
-        frame.to_csv(arguments.export, index=False, float_format="%.7g", compression=packed)
+        frame.to_csv(content, index=False, float_format="%.7g", compression=packed)
+    write_atomically(arguments.export, content.getvalue())
     print(f"{counted(len(frame), 'row')} written to {arguments.export}")
     return 0
 

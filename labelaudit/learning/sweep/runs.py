@@ -4,6 +4,7 @@ The process that sweeps hands out runs and writes their results. A worker only t
 the data but not the store.
 """
 
+import contextlib
 import itertools
 import math
 import platform
@@ -37,6 +38,8 @@ Answer = tuple[str, dict[str, Any]]
 
 # Seconds for a row and an epoch on one core of a laptop, used while the store has no runs.
 GUESSED_SECONDS = 3e-5
+# Seconds after which nobody is still writing a checkpoint.
+LONGEST_WRITE = 3600
 VERSIONS = ("labelaudit", "numpy", "torch")
 
 
@@ -80,7 +83,11 @@ class Schedule:
 
 
 def load(name: str, grid: Grid) -> Dataset:
-    """The data set that a grid is run on, with as many training rows as it says."""
+    """The data set that a grid is run on, with as many training rows as it says.
+
+    Results are kept under the fingerprint of the data for ever, so prepared arrays are verified.
+    """
+    datasets.verify(name)
     return datasets.load(name, train_rows=grid.for_data(name).train_rows)
 
 
@@ -308,9 +315,8 @@ def run(
             else:
                 records[name] = Record(schedule.runs[name], data.fingerprint, **answer)
                 store.write(records[name])
-                if checkpoints is not None:  # and what is left of one killed while being written
-                    for path in checkpoints.glob(f"*{name}.pt*"):
-                        path.unlink(missing_ok=True)
+                if checkpoints is not None:
+                    _remove_checkpoint(checkpoints / f"{name}.pt")
             bar.update()
     except deaths() as error:
         first_sentence = str(error).splitlines()[0].split(". ")[0]
@@ -324,6 +330,18 @@ def run(
         raise SweepFailed(f"{len(failed):,} of {len(order):,} runs failed; {failed[0]}")
     every = [records.get(name) or store.read(name) for name in schedule.runs]
     return [record for record in every if record is not None]
+
+
+def _remove_checkpoint(path: Path) -> None:
+    """Remove a checkpoint, and what a writer that was killed has left of it.
+
+    Another sweep may be writing the same checkpoint now, so only an old part of one is removed.
+    """
+    path.unlink(missing_ok=True)
+    for part in path.parent.glob(f".{path.name}.*.partial"):
+        with contextlib.suppress(FileNotFoundError):
+            if time.time() - part.stat().st_mtime > LONGEST_WRITE:
+                part.unlink()
 
 
 def _turn(run: Configuration, middle: float) -> tuple[int, float]:
@@ -369,6 +387,7 @@ def _answer(name: str, work: Work, configuration: Configuration, source: Any) ->
 @lru_cache(maxsize=2)
 def _data(name: str, train_rows: int | None, fingerprint: str) -> Dataset:
     """The data, loaded once per process; on another machine they must be the same."""
+    datasets.verify(name)
     data = datasets.load(name, train_rows=train_rows)
     if data.fingerprint != fingerprint:
         raise ValueError(

@@ -5,10 +5,9 @@ import { call, element, Progress, watch } from "./tools.js";
 const part = (id) => document.getElementById(id);
 const progress = new Progress("Starting: reading the table.");
 part("progress").append(progress.box);
-const asked = call("/api/audits");
 let about, table;
-
-asked.then(({ audits }) => list(audits), (error) => progress.say(error.message, true));
+const asked = refresh();
+asked.catch((error) => progress.say(error.message, true));
 
 part("table").addEventListener("change", () => give(part("table").files[0]));
 for (const [event, over] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
@@ -21,7 +20,7 @@ for (const [event, over] of [["dragover", true], ["dragleave", false], ["drop", 
 
 async function give(file) {
   if (!file) return;
-  about = await asked;
+  await asked;
   part("choices").hidden = true;
   if (file.size > about.limit) {
     part("chosen").textContent = `${file.name} is too large; at most ${about.limit / 1e6} MB.`;
@@ -36,6 +35,12 @@ async function give(file) {
     part("chosen").textContent = error.message;
     return;
   }
+  tell(refresh);
+  choose(table);
+}
+
+function choose(given) {
+  table = given;
   const count = table.columns.length;
   part("chosen").textContent = `${table.name}, ${count} column${count === 1 ? "" : "s"}.`;
   offer();
@@ -64,7 +69,7 @@ function offer() {
   part("choices").replaceChildren(...columns, positive, target, limit,
     element("div", { className: "live-actions" },
       element("button", { type: "submit", className: "live-run" }, "Audit"),
-      element("button", { type: "button", onclick: () => tell(forget) }, "Delete this table")));
+      element("button", { type: "button", onclick: () => tell(() => forget(table)) }, "Delete this table")));
   part("choices").hidden = false;
   part("form").onsubmit = async (event) => {
     event.preventDefault();
@@ -77,7 +82,7 @@ function offer() {
       const job = await call("/api/audits", { table: table.reference, ...values });
       const end = await watch(job, (state) => progress.show(state));
       if (end.state === "done") show(end.audit);
-      list((await call("/api/audits")).audits);
+      await refresh();
     } catch (error) {
       progress.say(error.message, true);
     }
@@ -92,28 +97,41 @@ async function tell(action) {
   }
 }
 
-async function forget() {
-  await call("/api/upload/delete", { reference: table.reference });
-  part("choices").hidden = true;
-  part("chosen").textContent = `${table.name} has been deleted.`;
+async function forget({ reference, name }) {
+  await call("/api/upload/delete", { reference });
+  if (table?.reference === reference) part("choices").hidden = true;
+  part("chosen").textContent = `${name} has been deleted.`;
   part("table").value = "";
+  await refresh();
 }
 
-function list(audits) {
+async function refresh() {
+  about = await call("/api/audits");
+  list(about);
+}
+
+function list({ audits, files }) {
   const title = ({ name, chosen }) => `${name}: ${Object.entries(chosen)
     .map(([key, value]) => `${key} ${value}`).join(", ")}`;
-  const row = (report) => element("li", {}, title(report), " ",
-    element("button", { type: "button", onclick: () => show(report.audit) }, "Show"), " ",
-    element("a", { href: `/audits/${report.audit}/numbers`, download: "" }, "numbers"), " ",
-    element("button", { type: "button", onclick: () => tell(() => remove(report)) }, "Delete report and table"));
-  part("reports").replaceChildren(...audits.length
-    ? [element("h2", {}, "Reports"), element("ul", {}, ...audits.map(row))] : []);
+  const button = (text, action) =>
+    element("button", { type: "button", onclick: () => tell(action) }, text);
+  const report = (record) => element("li", {}, title(record), " ",
+    button("Show", () => show(record.audit)), " ",
+    element("a", { href: `/audits/${record.audit}/numbers`, download: "" }, "numbers"), " ",
+    button("Delete report and table", () => remove(record)));
+  const kept = (file) => element("li", {}, file.name, " ",
+    ...(file.columns ? [button("Choose", () => choose(file)), " "] : []),
+    button("Delete", () => forget(file)));
+  const section = (heading, rows) =>
+    rows.length ? [element("h2", {}, heading), element("ul", {}, ...rows)] : [];
+  part("reports").replaceChildren(...section("Reports", audits.map(report)),
+    ...section("Files without a report", files.map(kept)));
 }
 
 async function remove({ audit }) {
   await call(`/api/reports/${audit}`, {});
   part("report").replaceChildren();
-  list((await call("/api/audits")).audits);
+  await refresh();
 }
 
 function show(audit) {

@@ -14,12 +14,12 @@ export function element(tag, properties = {}, ...children) {
 /** Ask the server; an error carries the server's own sentence. */
 export async function call(path, body) {
   const json = body !== undefined && !(body instanceof FormData);
+  const headers = { "X-Labelaudit-Page": localStorage.getItem("labelaudit-page") ?? "" };
+  if (json) headers["Content-Type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, body === undefined ? {} : {
-      method: "POST",
-      headers: json ? { "Content-Type": "application/json" } : {},
-      body: json ? JSON.stringify(body) : body,
+    answer = await fetch(path, body === undefined ? { headers } : {
+      method: "POST", headers, body: json ? JSON.stringify(body) : body,
     });
   } catch {
     throw new Error("The server does not answer. Start it again with: labelaudit serve");
