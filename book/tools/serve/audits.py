@@ -21,6 +21,7 @@ from book.tools.serve import uploads
 from book.tools.serve.jobs import Job, Queue
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
+from labelaudit.report.command import NOT_RECOMMENDED, RECOMMENDED
 
 # The columns that the page may set, with the text beside them; options of the command.
 COLUMNS = {
@@ -95,7 +96,7 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
         if not step.startswith("labelaudit: "):  # an error, which is shown when the command ends
             queue.update(job, {"state": "running", "heading": step})
     status = await process.wait()
-    if status == 0:
+    if status in (RECOMMENDED, NOT_RECOMMENDED):
         record = {key: job.order[key] for key in ("audit", "table", "name", "chosen")}
         write_atomically(report / "audit.json", json.dumps(record))
         queue.update(job, {"state": "done", "audit": job.order["audit"]})
