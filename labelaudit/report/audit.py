@@ -401,7 +401,8 @@ def run_classes(
 
     decisions = close_under_noise(decided(settings), target)
     if plan.search:
-        decisions += decided(settings_by_guarantee(decisions, target, attacks.rows))
+        for setting in settings_by_guarantee(decisions, target, attacks.rows):
+            decisions += decided([setting])
     settings = [decision.setting for decision in decisions]
     shuffled = np.random.default_rng([plan.seed, 4]).permutation(estimates.mean)
     utilities = tuple(
