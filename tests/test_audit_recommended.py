@@ -337,6 +337,14 @@ def test_a_name_with_a_colon_stays_whole_on_the_page(tmp_path):
     assert "<strong>the channel of a:b.csv:</strong>" in html
 
 
+def test_a_percentile_that_is_epsilon_is_written_so():
+    epsilons = [0.7, 1.1, 2.3, 4.3, 6.1]
+    options = {"prior": "eta", "mechanisms": ["rr"], "target": "epsilon=1", "search": False}
+    audit = la.audit(some_rows(300), "bought", epsilons=epsilons, **options)
+    numbers = json.loads(report.as_json(audit))["settings"]
+    assert [each["percentile"]["value"] for each in numbers] == epsilons
+
+
 def test_numbers_are_said_as_people_write_them():
     """Odds without an exponent, and a loss with its sign, not as 'more labels'."""
     (setting,) = report.AuditPlan(mechanisms=["rr"], epsilons=[6.1]).settings

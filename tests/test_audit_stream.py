@@ -287,8 +287,7 @@ def test_a_dask_cluster_gives_the_same(folder, tmp_path, capsys):
     options = {"n_workers": 1, "processes": False, "dashboard_address": None}
     with distributed.LocalCluster(**options, silence_logs=50) as cluster:
         address = ["--address", cluster.scheduler_address]
-        # By the default target no setting meets it; that is no failure.
-        assert run(path, *asked, tmp_path / "cluster.html", *address) == 3
+        assert run(path, *asked, tmp_path / "cluster.html", *address) == 0
     numbers = json.loads((tmp_path / "cluster.json").read_text())
     exposures = stream_priors(path, "eta", PLAN).exposures
     assert [each["additive"] for each in numbers["exposures"]] == [e.additive for e in exposures]

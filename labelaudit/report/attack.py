@@ -207,15 +207,18 @@ class ExposureBuilder:
             name: interval.within(*limits[name])
             for name, interval in self.averages.intervals(excess).items()
         }
-        percentile = over_refits(self.refits)
         most = self.setting.mechanism.epsilon if self.setting.checked else math.inf
+        percentile = over_refits(self.refits).within(0, most)
+        # Where |I| is epsilon for everybody, it is so up to rounding.
+        if math.isclose(percentile.value, most):
+            percentile = replace(percentile, value=most)
         names = ("gain", "before", "after")
         by_label = [[numbers[f"{name} {label}"] for name in names] for label in (0, 1)]
         return Exposure(
             setting=self.setting,
             by_label=tuple(ByLabel(label, *values) for label, values in enumerate(by_label)),
             method=self.method,
-            percentile=percentile.within(0, most),
+            percentile=percentile,
             plug_in=numbers["plug_in"],
             realised=numbers["realised"],
             difference=numbers["difference"],

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
 # The version of the names in the JSON file: it grows where one of them changes its meaning.
 SCHEMA = 1
-# Digits of a number in the JSON file, which hide the rounding of the last ones.
-DIGITS = 12
 # Features named on the page; the JSON file has all.
 MOST_NAMED = 30
 TARGET_COLOUR = "#a8320a"
@@ -220,8 +218,8 @@ def values_of(report: Report) -> dict[str, Any]:
 def plain(value: Any) -> Any:
     """What JSON can hold: dataclasses as dictionaries, a setting as its title, no infinite number.
 
-    >>> plain({"low": math.nan, "high": (4.299999999999998, math.inf)})
-    {'low': None, 'high': [4.3, 'inf']}
+    >>> plain({"low": math.nan, "high": (1.0, math.inf)})
+    {'low': None, 'high': [1.0, 'inf']}
     """
     if isinstance(value, Setting):
         return value.title
@@ -232,9 +230,8 @@ def plain(value: Any) -> Any:
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, tuple | list):
         return [plain(part) for part in value]
-    if isinstance(value, float):
-        finite = math.isfinite(value)
-        return float(f"{value:.{DIGITS}g}") if finite else None if math.isnan(value) else str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
     return value
 
 
