@@ -19,6 +19,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from labelaudit.report.command import NOT_RECOMMENDED, RECOMMENDED
+
 ROOT = Path(__file__).resolve().parent.parent
 CORES = 2
 MEGABYTES = 1000
@@ -78,8 +80,10 @@ def _row(what: str, path: Path, arguments: list[str], most: float) -> dict:
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [*command, "--output", str(page), *arguments],
-        check=True, cwd=ROOT, env=os.environ | threads, capture_output=True, text=True,
+        cwd=ROOT, env=os.environ | threads, capture_output=True, text=True,
     )  # fmt: skip
+    if done.returncode not in (RECOMMENDED, NOT_RECOMMENDED):
+        raise RuntimeError(f"{what}: exit status {done.returncode}: {done.stderr}")
     seconds = time.perf_counter() - start
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

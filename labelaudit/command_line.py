@@ -1,6 +1,7 @@
 """What all commands of the project have in common: parser, errors, exit status.
 
-Exit status: 0 done, 1 failed, 2 invalid input (nothing was run), 130 interrupted.
+Exit status: 0 done, 1 failed, 2 invalid input (nothing was run), 130 interrupted. An audit that is
+done and recommends nothing has 3.
 """
 
 import argparse

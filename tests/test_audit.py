@@ -315,7 +315,7 @@ def test_advice_abstains_and_says_why():
     (advice,) = report.advise(decisions, costs)
     assert advice.decision is None and "no recommendation" in advice.text
     assert "do not settle it" in advice.text
-    assert words.sentence("headline", [advice], decisions, False).startswith("The data cannot tell")
+    assert words.sentence("headline", (), [advice], decisions).startswith("The data cannot tell")
 
 
 @pytest.mark.parametrize(
@@ -332,9 +332,9 @@ def test_where_all_miss_the_hint_fits_what_was_tried(names, target, hint):
     settings = report.AuditPlan(mechanisms=names, bag_sizes=[8], epsilons=[4.0]).settings
     decisions = [report.decide(exposed(setting, 0.3, 0.4), target) for setting in settings]
     assert {decision.word for decision in decisions} == {"misses"}
-    (reason,) = words.paragraphs("reasons", [], decisions, target, 0.6)
+    (reason,) = words.paragraphs("reasons", [], [], decisions, target, 0.6)
     assert reason.endswith(hint)
-    assert words.sentence("headline", [], decisions, False).startswith("Publish none of these")
+    assert words.sentence("headline", (), [], decisions).startswith("Publish none of these")
 
 
 def test_a_single_miss_is_in_the_singular():

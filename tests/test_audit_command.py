@@ -43,10 +43,8 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
     for text in (html, json.dumps(numbers)):
         assert SECRET not in text
     assert_self_contained(html)
-    assert [setting["setting"] for setting in numbers["settings"]] == [
-        "RR (epsilon 1)",
-        "LLP (bags of 4)",
-    ]
+    listed = [setting["setting"] for setting in numbers["settings"][:2]]
+    assert listed == ["RR (epsilon 1)", "LLP (bags of 4)"]
     for setting in numbers["settings"]:
         assert f"{setting['realised']['value']:.4f}".lstrip("-") in html
     assert numbers["settings"][1]["epsilon"] == "inf"
@@ -57,7 +55,7 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
     assert (numbers["data"]["label"], numbers["data"]["positive_value"]) == ("bought", "1")
     assert "<em>bought</em>" in html
     assert numbers["data"]["rows"] == 600 and numbers["bags"]["bags"] > 10
-    assert len(numbers["most_exposed"]["RR (epsilon 1)"]) == 10
+    assert [len(records) for records in numbers["most_exposed"].values()] == [10, 10]
     for title in ("What to publish", "By true label", "own bags", "knows more", "does not promise"):
         assert title in html
     assert not list(tmp_path.glob("*.partial"))

@@ -576,12 +576,15 @@ def test_an_audit_is_checked_before_it_is_queued(chosen, sentence, live):
     assert len(live.jobs) == before
 
 
-def test_an_audit_runs_the_command_and_its_traces_are_deleted(live, monkeypatch):
+@pytest.mark.parametrize("status", [0, 3])
+def test_an_audit_runs_the_command_and_its_traces_are_deleted(status, live, monkeypatch):
     script = (
         "import pathlib, sys; print('[0 s] reading', sys.argv[-1], file=sys.stderr)\n"
         "name = next(a for a in sys.argv if a.startswith('--output=')).partition('=')[2]\n"
         "pathlib.Path(name).write_text('<html><head></head>' + ' '.join(sys.argv[1:]))\n"
-        "pathlib.Path(name).with_suffix('.json').write_text('{}')"
+        "pathlib.Path(name).with_suffix('.json').write_text('{}')\n"
+        # An audit that recommends nothing is as finished as one that does.
+        f"sys.exit({status})"
     )
     monkeypatch.setattr(audits, "COMMAND", (sys.executable, "-c", script))
     body = audit_body(live, bag="day")

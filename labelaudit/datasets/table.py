@@ -93,14 +93,16 @@ def read_table(
     by: str | None = None,
     identifier: str | None = None,
     positive: str | float | bool | None = None,
+    leave_out: Sequence[str] = (),
 ) -> Table:
     """Read a csv or parquet file or a data frame for an audit, or say in one line why not.
 
     Without `features`, every other usable column is used, the bag column too unless `hide_bag`:
-    an attacker must know the bags to use the release. A column in `features` must be usable. With
-    `prior`, a column of P(y = 1 | x), or a fitted scikit-learn classifier as `model`, no features
-    are kept. `person` says whose row it is, `by` which group it belongs to. `positive` says which
-    of two labels counts as 1, unless they are 1, true or yes against 0, false or no.
+    an attacker must know the bags to use the release. A column in `features` must be usable. None
+    in `leave_out` is used, such as one that was made from the label. With `prior`, a column of
+    P(y = 1 | x), or a fitted scikit-learn classifier as `model`, no features are kept. `person`
+    says whose row it is, `by` which group it belongs to. `positive` says which of two labels counts
+    as 1, unless they are 1, true or yes against 0, false or no.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": [30, 41, 52], "bought": ["yes", "no", "no"]})
@@ -112,6 +114,8 @@ def read_table(
         raise ValueError(f"label must name the column with the sensitive label, not {label!r}")
     if isinstance(features, str):
         raise TypeError(f"features must be a list of columns, as in [{features!r}], not a text")
+    if isinstance(leave_out, str):
+        raise TypeError(f"leave_out must be a list of columns, as in [{leave_out!r}], not a text")
     ready_made = prior is not None or model is not None
     if features is not None and not len(features) and not ready_made:
         raise ValueError("features is empty: name a column, or leave it out to use all, or a prior")
@@ -119,7 +123,8 @@ def read_table(
         raise ValueError("a prior and a model are two ways to say the same: give one of them")
     frame, name, fingerprint = _frame_of(source)
     special = {"label": label, "prior": prior, "bag": bag, "person": person, "id": identifier}
-    asked = [column for column in (*special.values(), by, *(features or ())) if column is not None]
+    asked = [*special.values(), by, *(features or ()), *leave_out]
+    asked = [column for column in asked if column is not None]
     for column in asked:
         if column not in frame.columns:
             raise ValueError(f"{name} has no column {column!r}; it has {quoted(frame.columns)}")
@@ -137,14 +142,16 @@ def read_table(
         raise ValueError(f"{name} has no row with a label")
     labels, positive_label = _labels(frame[label], positive)
     kept_out = {*special.values()} - (set() if hide_bag or bag in (person, identifier) else {bag})
-    others = [column for column in frame.columns if column not in kept_out]
+    others = [column for column in frame.columns if column not in {*kept_out, *leave_out}]
     values: NDArray[np.float32] = np.empty((len(frame), 0), np.float32)
     columns: list[Column] = []
     priors = None if prior is None else _prior(frame[prior])
     if model is not None:
         priors = _predicted(model, frame, others if features is None else features, positive_label)
     elif prior is None:
-        chosen = others if features is None else features
+        chosen = (
+            others if features is None else [each for each in features if each not in leave_out]
+        )
         values, columns = _features(frame, chosen, features is not None, notes)
     rows = frame.index if identifier is None else frame[identifier]
     bags, bag_names = _codes(frame, bag)

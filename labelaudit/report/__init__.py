@@ -14,7 +14,15 @@ for priors of any size, without labels.
 
 from labelaudit.report.attack import SURE, compare_bags, expose
 from labelaudit.report.audit import Report, audit, run
-from labelaudit.report.decisions import Advice, Decision, advise, decide
+from labelaudit.report.decisions import (
+    Advice,
+    Decision,
+    Guarantee,
+    Recommendation,
+    advise,
+    decide,
+    recommend,
+)
 from labelaudit.report.eta import EtaEstimates, bag_facts, estimate_eta
 from labelaudit.report.page import as_html, as_json, tables
 from labelaudit.report.plan import AuditPlan, Target
@@ -28,6 +36,8 @@ __all__ = [
     "AuditPlan",
     "Decision",
     "EtaEstimates",
+    "Guarantee",
+    "Recommendation",
     "Report",
     "Target",
     "advise",
@@ -42,6 +52,7 @@ __all__ = [
     "knowing_more",
     "measure_utility",
     "most_exposed",
+    "recommend",
     "run",
     "stream_priors",
     "tables",

@@ -207,15 +207,18 @@ class ExposureBuilder:
             name: interval.within(*limits[name])
             for name, interval in self.averages.intervals(excess).items()
         }
-        percentile = over_refits(self.refits)
         most = self.setting.mechanism.epsilon if self.setting.checked else math.inf
+        percentile = over_refits(self.refits).within(0, most)
+        # Where |I| is epsilon for everybody, it is so up to rounding.
+        if math.isclose(percentile.value, most):
+            percentile = replace(percentile, value=most)
         names = ("gain", "before", "after")
         by_label = [[numbers[f"{name} {label}"] for name in names] for label in (0, 1)]
         return Exposure(
             setting=self.setting,
             by_label=tuple(ByLabel(label, *values) for label, values in enumerate(by_label)),
             method=self.method,
-            percentile=percentile.within(0, most),
+            percentile=percentile,
             plug_in=numbers["plug_in"],
             realised=numbers["realised"],
             difference=numbers["difference"],
@@ -265,16 +268,17 @@ class Attacks:
         self.labels, self.estimates, self.plan, self.progress = labels, estimates, plan, progress
         self.persons, self.attacker = persons, attacker
         self.excess: Floats | None = None
+        # The most rows of a person.
+        self.rows = 1 if persons is None else int(np.bincount(persons).max())
 
     def __call__(self, settings: Sequence[Setting]) -> tuple[Exposure, ...]:
         """The exposures of the settings, in their order."""
         rng = np.random.default_rng([self.plan.seed, 2])
         sizes = sorted({setting.mechanism.bag_size for setting in settings})
         sample = rng.permutation(self.labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
-        units, rows = np.arange(sample.size), 1
+        units = np.arange(sample.size)
         if self.persons is not None:
             units = np.unique(self.persons[sample], return_inverse=True)[1]
-            rows = int(np.bincount(self.persons).max())
         builders: dict[Setting, ExposureBuilder] = {}
         for bag_size in sizes:
             of_size = [each for each in settings if each.mechanism.bag_size == bag_size]
@@ -285,7 +289,7 @@ class Attacks:
                 ratios = [builder.averages.excess for builder in builders.values()]
                 self.excess = np.nan_to_num(np.nanmedian(ratios, axis=0))
         return tuple(
-            replace(builders[setting].exposure(self.excess), rows=rows) for setting in settings
+            replace(builders[setting].exposure(self.excess), rows=self.rows) for setting in settings
         )
 
     def _in_bags(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,19 @@ from labelaudit.report.attack import (
     attack_classes,
     compare_bags,
 )
-from labelaudit.report.decisions import Advice, Decision, advise, decide, focus_of, searched
+from labelaudit.report.decisions import (
+    Advice,
+    Decision,
+    Recommendation,
+    advise,
+    best_of,
+    close_under_noise,
+    decide,
+    focus_of,
+    guaranteed_epsilon,
+    recommend,
+    searched,
+)
 from labelaudit.report.eta import (
     FOLDS,
     SIGNIFICANT,
@@ -49,14 +62,16 @@ HISTOGRAM_BINS = 20
 class DecidedReport(page.SavedReport):
     """A report with a decision on each setting.
 
-    `headline` says what to publish, `reasons` why, `warnings` what is wrong with the table or with
-    eta.
+    `recommended` is what to publish. `headline` says it, `reasons` why, `warnings` what is wrong
+    with the table or with eta. Nothing is recommended where columns `give_away` the label.
     """
 
     target: Target
     decisions: tuple[Decision, ...]
     utilities: tuple[Utility, ...]
     advices: tuple[Advice, ...]
+    recommended: tuple[Recommendation, ...]
+    give_away: tuple[str, ...]
     headline: str
     reasons: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -68,6 +83,17 @@ class DecidedReport(page.SavedReport):
         """For each setting whether it meets the target, why, what it proves and guarantees."""
         columns = ["verdict", "why", "plug-in", "realised", "revealed", "epsilon"]
         return page.frame("attack", self.decisions).set_index("setting")[columns]
+
+    @property
+    def command_without(self) -> str:
+        """The command again, without the columns that give the label away; empty if none does."""
+        words = shlex.split(self.command)
+        if not (words and self.give_away):
+            return ""
+        options = [f"--leave-out={name}" for name in self.give_away]
+        options += [] if "--overwrite" in words else ["--overwrite"]
+        end = words.index("--") if "--" in words else len(words)
+        return shlex.join([*words[:end], *options, *words[end:]])
 
 
 @dataclass(frozen=True, repr=False)
@@ -137,8 +163,9 @@ class ClassReport(DecidedReport):
     def values(self) -> dict[str, Any]:
         """What the JSON file holds."""
         names = ["classes", "rows", "at_stake", "target", "headline", "reasons", "warnings"]
-        names += ["utilities", "made", "command"]
+        names += ["give_away", "utilities", "made", "command"]
         values = {name: getattr(self, name) for name in names}
+        values["recommended"] = [page.recommended(each) for each in self.recommended]
         return values | {"settings": [page.decided(each) for each in self.decisions]}
 
     def __repr__(self) -> str:
@@ -216,18 +243,18 @@ def run(
         return decide(exposure, target, trusted=trusted, together=together)
 
     attacks = Attacks(table.labels, estimates, plan, progress, table.persons)
-    decisions = tuple(map(decided, attacks(plan.settings)))
+    decisions = close_under_noise([decided(each) for each in attacks(plan.settings)], target)
     if plan.search:
         decisions += tuple(searched(attacks, target, decisions, decided))
-    own_decisions = tuple(decided(comparison.own) for comparison in own_bags)
+    own_decisions = close_under_noise([decided(each.own) for each in own_bags], target)
     settings = [decision.setting for decision in decisions]
 
     def measured(model: str, focus: Sequence[Setting] = ()) -> tuple[Utility, ...]:
         return measure_utility(table, estimates.mean, settings, model, plan.seed, focus, progress)
 
     utilities = measured("none" if plan.utility == "network" else plan.utility)
-    advices = () if target.empty(stake) else advise(decisions, utilities, own_decisions)
-    focus = focus_of(advices, decisions)
+    leaks = scenarios.leaking_columns(table)
+    focus = focus_of(advise(decisions, utilities), decisions)
     if plan.utility == "network":
         # The choice depends on noise; the network then shows what the chosen settings cost.
         utilities = measured("network", focus)
@@ -243,9 +270,13 @@ def run(
         scenarios.drawn_again(table, etas[0], setting, plan.repeats, plan.seed) for setting in focus
     ]
     size = len(table), MOST_RECORDS
-    facts_to_warn_of = (*size, scenarios.leaks(table), trusted, estimates.recalibrated, facts)
+    texts = scenarios.leaks(table, leaks)
+    facts_to_warn_of = (*size, texts, trusted, estimates.recalibrated, facts)
     return Report(
-        **concluded(target, stake, decisions, utilities, own_decisions, facts is not None),
+        **concluded(
+            *(target, stake, decisions, utilities, leaks),
+            own_decisions=own_decisions if facts else None,
+        ),
         warnings=tuple(words.paragraphs("warnings", *facts_to_warn_of)),
         table=table,
         plan=plan,
@@ -266,20 +297,28 @@ def concluded(
     stake: float,
     decisions: tuple[Decision, ...],
     utilities: tuple[Utility, ...],
-    own_decisions: Sequence[Decision] = (),
-    own_bags: bool = False,
+    leaks: Sequence[scenarios.Leak],
+    own_decisions: Sequence[Decision] | None = None,
 ) -> dict[str, Any]:
-    """The parts of every `DecidedReport` that follow from its decisions and their costs."""
-    empty = target.empty(stake)
-    advices = () if empty else advise(decisions, utilities, own_decisions)
-    reasons = words.paragraphs("reasons", advices, decisions, target, stake, own_bags)
+    """The parts of every `DecidedReport` that follow from its decisions and their costs.
+
+    `own_decisions` are about the table's own bags, where it has any.
+    """
+    empty, give_away = target.empty(stake), tuple(leak.column for leak in leaks)
+    none = empty or bool(give_away)
+    advices = () if none else advise(decisions, utilities, own_decisions or ())
+    facts = (decisions, target, stake, own_decisions is not None, give_away)
+    recommended = recommend(advices)
+    headline = words.sentence("headline", recommended, advices, decisions, empty, give_away)
     return {
         "target": target,
         "decisions": decisions,
         "utilities": utilities,
         "advices": advices,
-        "headline": words.sentence("headline", advices, decisions, empty),
-        "reasons": tuple(reasons),
+        "recommended": recommended,
+        "give_away": give_away,
+        "headline": headline,
+        "reasons": tuple(words.paragraphs("reasons", best_of(advices), advices, *facts)),
         "made": page.made_at(),
     }
 
@@ -341,7 +380,7 @@ def run_classes(
 
     >>> import pandas
     >>> import labelaudit as la
-    >>> frame = pandas.DataFrame({"age": [20, 40, 60] * 60, "party": list("abc") * 60})
+    >>> frame = pandas.DataFrame({"age": [20, 40, 60] * 60, "party": list("abcbca") * 30})
     >>> la.audit(frame, "party", mechanisms=["rr"], epsilons=[1.0], target="epsilon=1")
     <audit of a data frame: 3 classes. Publish RR (epsilon 1).>
     """
@@ -356,15 +395,41 @@ def run_classes(
     wrong = [each.p_value * len(tests) < SIGNIFICANT and each.excess > limit for each in tests]
     estimates = EtaEstimates(etas, True, tests[0])
     attacks = Attacks(codes, estimates, plan, progress, table.persons, attack_classes)
-    decisions = tuple(decide(each, target, trusted=not any(wrong)) for each in attacks(settings))
+
+    def decided(chosen: Sequence[Setting]) -> tuple[Decision, ...]:
+        return tuple(decide(each, target, trusted=not any(wrong)) for each in attacks(chosen))
+
+    decisions = close_under_noise(decided(settings), target)
+    if plan.search:
+        for setting in settings_by_guarantee(decisions, target, attacks.rows):
+            decisions += decided([setting])
+    settings = [decision.setting for decision in decisions]
     shuffled = np.random.default_rng([plan.seed, 4]).permutation(estimates.mean)
     utilities = tuple(
         Utility(setting, class_worth(shuffled, setting.mechanism), None, None)
         for setting in settings
     )
     doubtful = [repr(name) for name, bad in zip(classes, wrong, strict=True) if bad]
+    leaks = scenarios.leaking_columns(table, codes, classes)
     return ClassReport(
         *(table.name, table.label, classes, len(table), stake, etas),
-        **concluded(target, stake, decisions, utilities),
-        warnings=tuple(words.paragraphs("class_warnings", doubtful)),
+        **concluded(target, stake, decisions, utilities, leaks),
+        warnings=tuple(words.paragraphs("class_warnings", doubtful, leaks)),
     )
+
+
+def settings_by_guarantee(
+    decisions: Sequence[Decision], target: Target, rows: int
+) -> list[Setting]:
+    """Of each kind of mechanism of which no setting meets the target the one that must meet it."""
+    settings = {each.setting.kind: each.setting for each in decisions}
+    for kind in {each.setting.kind for each in decisions if each.meets}:
+        del settings[kind]
+    by_guarantee = []
+    for kind, setting in settings.items():
+        mechanism: Any = setting.mechanism
+        epsilon = guaranteed_epsilon(target, rows, mechanism.classes)
+        if "epsilon" in dict(setting.parameters) and epsilon:
+            made = replace(mechanism, epsilon=epsilon)
+            by_guarantee.append(Setting(kind, made, (("epsilon", epsilon),)))
+    return by_guarantee

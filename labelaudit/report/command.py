@@ -18,6 +18,10 @@ ALWAYS, LEARNS = ("pandas", "pyarrow", "matplotlib", "jinja2"), ("sklearn",)
 NETWORK, CLUSTER = ("torch",), ("distributed",)
 
 
+# The exit status where the audit is done and recommends something, or nothing.
+RECOMMENDED, NOT_RECOMMENDED = 0, 3
+
+
 class Failure(CommandError):
     """An audit that began and could not go on."""
 
@@ -31,6 +35,8 @@ def add_parser(subparsers: Any) -> None:
         help="audit a table of your own: which mechanism meets a privacy target, at what cost",
         description="Audit a table with a sensitive label. Writes a page to read and a JSON file"
         " with every number.",
+        epilog="Exit status: 0 something is recommended, 1 the audit failed, 2 invalid input,"
+        " 3 the audit is done and recommends nothing.",
     )
     option = parser.add_argument
     option("file", type=Path, help="the table, csv or parquet; with --prior alone also a folder")
@@ -41,6 +47,11 @@ def add_parser(subparsers: Any) -> None:
     )  # fmt: skip
     option("--positive", metavar="VALUE", help="which of its two values counts as 1")
     option("--features", nargs="+", metavar="COLUMN", help="features (default: all)")
+    option(
+        "--leave-out", action="append", metavar="COLUMN",
+        help="a column that the attacker does not have, such as one made from the label; it may be"
+        " given several times",
+    )  # fmt: skip
     option("--prior", metavar="COLUMN", help="P(label = 1), if you have it already")
     option("--bag", metavar="COLUMN", help="the bag of each record, such as a day")
     option(
@@ -142,7 +153,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     except OwnMechanismError as error:
         raise Failure(str(error)) from error
     warnings = [f"Warning: {warning}" for warning in report.warnings]
-    return _save(report, arguments, page, report.headline, *report.reasons, *warnings)
+    _save(report, arguments, page, report.headline, *report.reasons, *warnings)
+    return RECOMMENDED if report.recommended else NOT_RECOMMENDED
 
 
 def _run_on_priors(arguments: argparse.Namespace, page: Path) -> int:
@@ -167,16 +179,18 @@ def _run_on_priors(arguments: argparse.Namespace, page: Path) -> int:
         raise CommandError(str(error)) from error
     except deaths() as error:
         raise Failure(f"a worker ended ({error}): the same command goes on where it was") from error
-    return _save(report, arguments, page, report.headline, report.larger)
+    _save(report, arguments, page, report.headline, report.larger)
+    return RECOMMENDED if any(each.meets for each in report.exposures) else NOT_RECOMMENDED
 
 
-def _save(report: Any, arguments: argparse.Namespace, page: Path, *lines: str) -> int:
+def _save(report: Any, arguments: argparse.Namespace, page: Path, *lines: str) -> None:
     """Write page and numbers, and print the conclusion."""
-    command = shlex.join(["labelaudit", *arguments.given])
-    dataclasses.replace(report, command=command).save(page)
+    report = dataclasses.replace(report, command=shlex.join(["labelaudit", *arguments.given]))
+    report.save(page)
+    if without := getattr(report, "command_without", ""):
+        lines += (f"The command that leaves it out: {without}",)
     numbers = page.with_suffix(".json")
     print(*lines, f"{page} is the page to read; {numbers} holds every number", sep="\n")
-    return 0
 
 
 def _check_output(page: Path, overwrite: bool) -> None:

@@ -26,7 +26,13 @@ from labelaudit.files import write_atomically
 from labelaudit.mechanisms import KINDS
 from labelaudit.report import words
 from labelaudit.report.attack import MOST_RECORDS, MOST_WITH_MATRIX, SURE, Exposure, rounds_for
-from labelaudit.report.decisions import COMPARABLE, MATERIAL, MOST_PROVEN, Decision
+from labelaudit.report.decisions import (
+    COMPARABLE,
+    MATERIAL,
+    MOST_PROVEN,
+    Decision,
+    Recommendation,
+)
 from labelaudit.report.eta import FOLDS, MATTERS
 from labelaudit.report.intervals import COVERAGE, Interval
 from labelaudit.report.plan import Setting
@@ -40,6 +46,8 @@ if TYPE_CHECKING:
 
     from labelaudit.report.audit import Report
 
+# The version of the names in the JSON file: it grows where one of them changes its meaning.
+SCHEMA = 1
 # Features named on the page; the JSON file has all.
 MOST_NAMED = 30
 TARGET_COLOUR = "#a8320a"
@@ -83,7 +91,7 @@ BY_GROUP = {
 # Keys of the JSON file whose values are attributes of the report.
 ATTRIBUTES = {
     "plan": "plan", "target": "target", "summary": "summary", "headline": "headline",
-    "reasons": "reasons", "warnings": "warnings", "at_stake": "at_stake",
+    "reasons": "reasons", "warnings": "warnings", "give_away": "give_away", "at_stake": "at_stake",
     "eta_histogram": "histogram", "utility": "utilities", "knowing_more": "knowing",
     "drawn_again": "drawn_again", "most_exposed": "exposed", "groups": "groups", "bags": "bags",
     "made": "made", "command": "command",
@@ -167,7 +175,7 @@ def inline_svg(figure: Any, description: str) -> Any:
 
 def as_json(report: Any) -> str:
     """Every number of a report. Infinite values are the text "inf", undefined ones null."""
-    values = plain(report.values) | {"versions": versions()}
+    values = {"schema": SCHEMA} | plain(report.values) | {"versions": versions()}
     return json.dumps(values, indent=1, allow_nan=False) + "\n"
 
 
@@ -188,10 +196,11 @@ def values_of(report: Report) -> dict[str, Any]:
     }
     values |= {key: getattr(report, name) for key, name in ATTRIBUTES.items()}
     values["advice"] = [
-        {"family": advice.kind.title, **_recommended(advice.decision), "text": advice.text}
-        | {"own_bags": _recommended(advice.own_bags) if advice.own_bags else None}
+        {"family": advice.kind.title, **_advised(advice.decision), "text": advice.text}
+        | {"own_bags": _advised(advice.own_bags) if advice.own_bags else None}
         for advice in report.advices
     ]
+    values["recommended"] = [recommended(each) for each in report.recommended]
     eta = {"refitted": estimates.refitted, "recalibrated": estimates.recalibrated}
     values["calibration"] = plain(estimates.calibration) | {"sentence": report.eta_sentence} | eta
     values["settings"] = [decided(decision) for decision in report.decisions]
@@ -228,21 +237,36 @@ def plain(value: Any) -> Any:
 
 def decided(decision: Decision) -> dict[str, Any]:
     """An exposure and its verdict, for JSON."""
-    return _exposure(decision.exposure) | {"verdict": decision.word, "why": decision.why}
+    verdict = {"verdict": decision.word, "rule": decision.rule, "why": decision.why}
+    return _exposure(decision.exposure) | verdict
+
+
+def recommended(recommendation: Recommendation) -> dict[str, Any]:
+    """A setting to publish, for JSON."""
+    return plain(recommendation) | _named(recommendation.setting)
+
+
+def _named(setting: Setting) -> dict[str, Any]:
+    """A mechanism as a user names it, and its parameters."""
+    return {"mechanism": setting.kind.option, "parameters": dict(setting.parameters)}
 
 
 def _exposure(exposure: Exposure) -> dict[str, Any]:
     setting = exposure.setting
     any_size = "bag_size" in setting.kind.parameters and "bag_size" not in dict(setting.parameters)
-    return plain(exposure) | {
-        "bag_size": None if any_size else setting.mechanism.bag_size,
-        "epsilon": exposure.epsilon,
-        "epsilon_checked": setting.checked,
-        "contradicted": exposure.contradicted,
-    }
+    return (
+        plain(exposure)
+        | _named(setting)
+        | {
+            "bag_size": None if any_size else setting.mechanism.bag_size,
+            "epsilon": exposure.epsilon,
+            "epsilon_checked": setting.checked,
+            "contradicted": exposure.contradicted,
+        }
+    )
 
 
-def _recommended(decision: Decision | None) -> dict[str, Any]:
+def _advised(decision: Decision | None) -> dict[str, Any]:
     """The setting that is advised, if any, with its decision in the words of the page."""
     if decision is None:
         return {"setting": None, "verdict": None, "why": None}

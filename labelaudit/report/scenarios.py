@@ -275,27 +275,55 @@ def drawn_again(
     return cases
 
 
-def leaks(table: Table) -> list[str]:
-    """What makes an audit look better than it is: repeated persons or rows, a copy of the label.
+@dataclass(frozen=True)
+class Leak:
+    """A column that alone separates the labels, or of several classes the one named `value`."""
+
+    column: str
+    area: float
+    value: str = ""
+
+
+def leaking_columns(
+    table: Table, codes: Ints | None = None, classes: Sequence[str] = ()
+) -> tuple[Leak, ...]:
+    """The columns that alone give the label away; of several classes that separate any of them.
 
     >>> import pandas
     >>> from labelaudit.datasets import read_table
     >>> frame = pandas.DataFrame({"age": range(0, 400, 2), "copy": ["a", "b"] * 100})
-    >>> frame["ill"] = [0, 1] * 100
-    >>> [text.split(":")[0] for text in leaks(read_table(frame, label="ill"))]
-    ["The column 'copy' alone gives the label away"]
+    >>> leaking_columns(read_table(frame.assign(ill=[0, 1] * 100), label="ill"))
+    (Leak(column='copy', area=1.0, value=''),)
+    """
+    of_classes = {"": table.labels}
+    if codes is not None:
+        of_classes = {name: codes == code for code, name in enumerate(classes)}
+    leaks = []
+    for column, values in zip(table.columns, table.features.T, strict=False):
+        areas = {name: single_column_auc(values, ones) for name, ones in of_classes.items()}
+        name = max(areas, key=lambda each: areas[each])
+        if areas[name] > LEAKS:
+            leaks.append(Leak(column.name, areas[name], name))
+    return tuple(leaks)
+
+
+def leaks(table: Table, copies: Sequence[Leak] = ()) -> list[str]:
+    """What makes an audit look better than it is: repeated persons or rows, a copy of the label.
+
+    >>> import pandas
+    >>> from labelaudit.datasets import read_table
+    >>> frame = pandas.DataFrame({"age": [1, 1, 2, 3], "ill": [0, 0, 1, 1]})
+    >>> [text.split(" equal")[0] for text in leaks(read_table(frame, label="ill"))]
+    ['1 rows (25.0%)']
     """
     persons = 0 if table.persons is None else int(table.persons.max()) + 1
     occurrences = Counter(table.ids if table.named else ())
-    duplicated, copies = 0, []
-    if table.columns:
+    duplicated = 0
+    if table.columns and not persons:
         import pandas
 
         rows = pandas.DataFrame(table.features).assign(label=table.labels)
-        duplicated = 0 if persons else int(rows.duplicated().sum())
-        areas = [single_column_auc(values, table.labels) for values in table.features.T]
-        named = zip(table.columns, areas, strict=True)
-        copies = [(repr(column.name), area) for column, area in named if area > LEAKS]
+        duplicated = int(rows.duplicated().sum())
     repeated = occurrences.total() - len(occurrences)
     most = max(occurrences.values(), default=0)
     return words.paragraphs("leaks", table, persons, repeated, most, duplicated, copies)

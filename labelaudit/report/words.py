@@ -20,12 +20,16 @@ WHY = {
     "channel refuted": "the true labels contradict the mechanism's channel",
     "epsilon known": "its epsilon is known",
     "epsilon declared": "its epsilon is declared, not checked",
-    "epsilon too large": "its epsilon is {:g}",
+    "epsilon too large": "its epsilon is {epsilon:g}",
+    "epsilon of a person": "its epsilon is {epsilon:g} for a person with {rows} rows",
     "no epsilon": "its epsilon is none",
     "guaranteed": "by its guarantee, if labels are independent given what the attacker knows",
-    "proves labels": "it proves {:.1%} of the labels",
+    "proves labels": "it proves {proven:.1%} of the labels",
     "undefined": "there is nothing to measure",
     "eta refuted": "the true labels contradict eta",
+    "attack loses": "the attack loses on the true labels, so they contradict eta here",
+    "noisier": "the same with more noise is not shown to meet it",
+    "rows of a person": "one row may meet it, but not the {rows} rows of a person together",
     "both below": "both intervals are below it",
     "below": "the interval is below it",
     "both above": "both intervals are above it",
@@ -58,7 +62,7 @@ def templates(autoescape: bool) -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"fmt": format, "listed": listed}
+    made.filters |= {"fmt": format, "listed": listed, "quoted": repr, "two_digits": two_digits}
     made.globals["inf"] = math.inf
     return made
 
@@ -69,6 +73,12 @@ def _passages() -> Any:
     made.filters |= {"explained": explained}
     made.globals |= {"ADDITIVE_ALONE": ADDITIVE_ALONE, "FIX_BAGS": FIX_BAGS}
     return made.get_template("sentences.txt.j2").module
+
+
+def reason(rule: str, exposure: "Exposure") -> str:
+    """The text of a rule of `WHY` about a setting."""
+    epsilon, rows = exposure.epsilon * exposure.rows, exposure.rows
+    return WHY[rule].format(epsilon=epsilon, rows=rows, proven=exposure.revealed.value)
 
 
 def paragraphs(name: str, *facts: Any) -> list[str]:
@@ -85,8 +95,8 @@ def paragraphs(name: str, *facts: Any) -> list[str]:
 def sentence(name: str, *facts: Any) -> str:
     """A passage of the template in one line.
 
-    >>> sentence("headline", [], [], True)
-    'No recommendation: the target asks nothing here.'
+    >>> sentence("headline", [], [], [], False, ["zip"])
+    "No recommendation: column 'zip' gives the label away."
     """
     return " ".join(paragraphs(name, *facts))
 
@@ -98,6 +108,15 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     'a, b and c'
     """
     return f" {last} ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+def two_digits(number: float) -> str:
+    """A number of at most a thousand without an exponent.
+
+    >>> two_digits(2.718), two_digits(445.9)
+    ('2.7', '450')
+    """
+    return f"{float(f'{number:.2g}'):g}"
 
 
 def explained(exposure: "Exposure") -> str:

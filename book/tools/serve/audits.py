@@ -21,6 +21,7 @@ from book.tools.serve import uploads
 from book.tools.serve.jobs import LONGEST_LINE, Job, Queue, end
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
+from labelaudit.report.command import NOT_RECOMMENDED, RECOMMENDED
 
 # The columns that the page may set, with the text beside them; options of the command.
 COLUMNS = {
@@ -102,9 +103,7 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
         while line := await process.stderr.readline():
             last = line.decode(errors="replace").strip() or last
             step = re.sub(r"^\[.*?\] *", "", last).replace(table, Path(table).name)
-            if not step.startswith(
-                "labelaudit: "
-            ):  # an error, which is shown when the command ends
+            if not step.startswith("labelaudit: "):  # an error is shown when the command ends
                 queue.update(job, {"state": "running", "heading": step[:LONGEST_SHOWN]})
         status = await process.wait()
     except ValueError:
@@ -113,7 +112,7 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
         end({process.pid})
         await process.wait()
         job.processes.discard(process.pid)
-    if status == 0:
+    if status in (RECOMMENDED, NOT_RECOMMENDED):
         record = {key: job.order[key] for key in ("audit", "table", "name", "chosen")}
         write_atomically(report / "audit.json", json.dumps(record))
         queue.update(job, {"state": "done", "audit": job.order["audit"]})
