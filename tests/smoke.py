@@ -171,7 +171,7 @@ def glued(execution):
     values = {}
     for _, output in outputs(execution):
         if name := output.get("metadata", {}).get("scrapbook", {}).get("name"):
-            (value,) = output["data"].values()
+            value = output["data"]["application/papermill.record/text/plain"]
             values[name] = math.inf if value == "inf" else ast.literal_eval(value)
     return values
 

@@ -1,7 +1,8 @@
 """The chapters of the book, as they are declared, and the parameters each of them takes.
 
-`notebooks/chapters.yml` declares every parameter, with its values at smoke and laptop scale. The
-chapter's cell tagged `parameters` holds the values at paper scale.
+The chapter's cell tagged `parameters` holds the values at laptop scale, so that any tool that runs a
+notebook does what the book does. `notebooks/chapters.yml` declares every parameter, with the values
+at the other scales where they differ.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ class Chapters(Mapping[str, Chapter]):
     declared: Mapping[str, Any]
 
     def __getitem__(self, name: str) -> Chapter:
-        """The declaration of a chapter, with the paper's values from its parameters cell."""
+        """The declaration of a chapter, with the values of its parameters cell."""
         entry, source = self.declared[name], self.file.with_name(f"{name}.md")
         fields = {"title", "data", "seconds", "parameters"}
         if not isinstance(entry, dict) or set(entry) - {"claims"} != fields:
@@ -179,7 +180,7 @@ def _parsed(text: str) -> NotebookNode:
 
 
 def read_parameters_cell(source: Path) -> dict[str, Any]:
-    """The names and paper values assigned in a chapter's cell tagged `parameters`.
+    """The names and values assigned in a chapter's cell tagged `parameters`.
 
     Only plain literals are allowed there, so that the values can be read without running anything.
     """

@@ -12,8 +12,7 @@ from typing import Any
 
 from labelaudit.command_line import CommandError
 
-DECLARED_SCALES = ("smoke", "laptop")
-SCALES = (*DECLARED_SCALES, "paper")
+SCALES = ("smoke", "laptop", "paper")
 # Bits of the longest whole number that a float can hold as well.
 LONGEST_NUMBER = 1023
 # Characters of a value, and brackets inside brackets: far more than any list of numbers needs.
@@ -176,10 +175,13 @@ def _check_size(name: str, text: str) -> None:
                 raise ContractError(f"{name}: a list in a list in a list is no value")
 
 
-def declared_parameter(chapter: str, name: str, entry: Any, paper: Any) -> Parameter:
-    """Check an entry of `chapters.yml`, and the value its chapter has at paper scale."""
+def declared_parameter(chapter: str, name: str, entry: Any, own: Any) -> Parameter:
+    """Check an entry of `chapters.yml`, and the chapter's `own` value, which is that of laptop scale.
+
+    The entry has the values of the other scales where they differ.
+    """
     where = f"{chapter}: {name}"
-    needed, optional = {"type", "meaning", *DECLARED_SCALES}, {"range", "choices"}
+    needed, optional = {"type", "meaning"}, {"range", "choices", "smoke", "paper"}
     if not isinstance(entry, dict) or not needed <= set(entry) <= needed | optional:
         raise ContractError(f"{where}: needs {sorted(needed)}, may have {sorted(optional)}")
     low, high = entry.get("range", (-math.inf, math.inf))
@@ -195,7 +197,7 @@ def declared_parameter(chapter: str, name: str, entry: Any, paper: Any) -> Param
     if draft.kind in ("integer", "number") and "range" not in entry:
         raise ContractError(f"{where}: a {draft.kind} needs a range")
     try:
-        values = {scale: draft.check(entry.get(scale, paper)) for scale in SCALES}
+        values = {scale: draft.check(entry.get(scale, own)) for scale in SCALES}
     except ContractError as error:
         raise ContractError(f"{chapter}: {error}") from None
     return replace(draft, values=values)
