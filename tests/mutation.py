@@ -46,10 +46,10 @@ TESTS = {
     "labelaudit.design": "design refusals",
     "labelaudit.distribution": "advantage kernels oracles properties refusals",
     "labelaudit.estimates": "estimates refusals",
-    "labelaudit.files": "datasets_scripts datasets_prepare store runner",
+    "labelaudit.files": "files datasets_scripts datasets_prepare store runner",
     "labelaudit.kernels": "kernels posterior advantage worth oracles models",
     "labelaudit.kernels.embedding_adam": "adam kernels models",
-    "labelaudit.learning": "training likelihood losses eta calibration models adam",
+    "labelaudit.learning": "training likelihood losses eta calibration models adam products",
     "labelaudit.learning.sweep": "sweep store learning_figures selection refusals",
     "labelaudit.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
@@ -62,8 +62,8 @@ TESTS = {
     "labelaudit.priors": "estimates refusals worth",
     "labelaudit.redrawn": "redrawn repeated",
     "labelaudit.repeated": "repeated redrawn",
-    "labelaudit.report": "audit audit_verdicts audit_intervals audit_recomputed audit_adversarial"
-    " audit_command audit_own audit_utility audit_classes"
+    "labelaudit.report": "audit audit_verdicts audit_recommended audit_intervals audit_recomputed"
+    " audit_adversarial audit_command audit_own audit_utility audit_classes"
     " goldens::test_audits_are_as_they_were",
     "labelaudit.report.stream": "audit_stream",
 }
