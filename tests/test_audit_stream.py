@@ -309,6 +309,11 @@ def test_the_command_streams_priors_without_labels(folder, tmp_path, capsys):
     expected = la.additive_advantage(eta.reshape(-1, 4), la.LabelProportions(4)).mean()
     assert numbers["exposures"][1]["additive"] == pytest.approx(expected, abs=1e-12)
     assert "An additive target alone can be met" in page.read_text()
+    # No setting keeps a target of zero epsilon, and none is to be published.
+    assert run(path, *asked, "--overwrite", "--target", "epsilon=0") == 3
+    assert not any(
+        each["meets"] for each in json.loads(page.with_suffix(".json").read_text())["exposures"]
+    )
     assert run(path, "--prior", "p", "--output", tmp_path / "other.html") == 2
     assert run(path, "--output", tmp_path / "other.html") == 2
     assert "--label COLUMN" in capsys.readouterr().err
