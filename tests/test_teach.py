@@ -678,6 +678,7 @@ def test_a_copy_names_things_as_the_book_does_and_not_as_its_code(chapter):
     number = int(chapter[:2])
     whole = "\n".join(texts)
     labels = re.findall(r"\{exercise\} [^\n]*\n:label: (\S+)", CHECKOUT.source(chapter).read_text())
+    assert labels
     for position in range(1, len(labels) + 1):
         assert f"> **Exercise {number}.{position}: " in whole
     assert f"*Fig. {number}.1*: " in whole
