@@ -93,7 +93,7 @@ def site():
             shutil.rmtree(checkout / name, ignore_errors=True)
         with contextlib.suppress(FileExistsError):
             (checkout / name).symlink_to(target)
-    call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    call = "import sys; from book.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", call, "book", "--scale", "smoke"]
     built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert built.returncode == 0, f"the book does not build:\n{built.stdout}\n{built.stderr}"

@@ -6,7 +6,7 @@ are named after either command (`audits`, `sweep`, `ledger`, `pages`, `tables`) 
 A golden changes only in a commit of its own that says why.
 
 audits   every number and decision that an audit writes as JSON, for the cases of `golden_audits.py`
-sweep    every result of a small grid by its key, as `labelaudit sweep` stores it
+sweep    every result of a small grid by its key, as `labelbook sweep` stores it
 ledger   verdict, grade and evidence of each statement of the paper, as a quick run finds them
 pages    what each chapter stores for its prose, at smoke scale
 tables   the csv files of the chapters on data, at smoke scale
@@ -116,7 +116,7 @@ def audit(name):
 @cache
 def sweep():
     """The stored results of the small grid, by key."""
-    from labelaudit.cli import main
+    from book.cli import main
 
     with tempfile.TemporaryDirectory() as folder, exact_products():
         store = Path(folder, "store")
@@ -162,7 +162,7 @@ def names(kind):
 
         return list(CASES)
     if kind == "ledger":
-        from labelaudit import ledger
+        from book import ledger
 
         return [row.id for row in ledger.rows()]
     if kind == "pages":
@@ -175,7 +175,7 @@ def names(kind):
 def measured(kind, name):
     """One golden as it is now."""
     if kind == "ledger":
-        from labelaudit import ledger
+        from book import ledger
 
         return statement(ledger.run(only=name, quick=True)[0])
     if kind == "sweep":

@@ -11,7 +11,7 @@ import pytest
 from audit_cases import run
 
 import labelaudit as la
-from labelaudit.learning.sweep.engines import local
+from labelaudit.engines import local
 from labelaudit.report import AuditPlan, stream
 from labelaudit.report.stream import stream_priors
 

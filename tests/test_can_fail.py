@@ -205,7 +205,7 @@ def in_search(path, function, searching, *, nested=False):
 
 
 def may_be_empty(node, function, searching):
-    """Whether an expression is a search, or the name of one; what is listed entry by entry is not."""
+    """Whether an expression is a search, or the name of one; a list of entries is neither."""
     if is_true(node, set()):
         return False
     if is_search(node, searching):

@@ -11,13 +11,13 @@ import nbformat
 import pytest
 from smoke import DECLARED, executed
 
+from book import cli
 from book.chapters.exercises import check
 from book.tools import grading, teaching
 from book.tools.answers import Submission, collect, texts_of
 from book.tools.class_copies import own_parameters, records, student_copy
 from book.tools.class_list import class_rows, read_list, read_sheet
 from book.tools.handed_in import HandIn, find_owners, read_folder, read_notebook
-from labelaudit import cli
 from labelaudit.command_line import CommandError
 
 CHAPTER = "02_additive_advantage"

@@ -47,7 +47,7 @@ def execution(checkout, coin):
 
 def command(checkout, *arguments, sphinx=True, **options):
     """Start `labelaudit` in a checkout, in a process of its own."""
-    call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    call = "import sys; from book.cli import main; sys.exit(main())"
     if not sphinx:
         call = f"import book_fixture; book_fixture.leave_out_sphinx(); {call}"
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])

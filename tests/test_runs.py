@@ -10,6 +10,7 @@ import pytest
 from book_fixture import make_checkout, text_for_pages
 from conftest import ROOT
 
+from book import cli
 from book.tools import headlines, runs
 from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
@@ -20,7 +21,6 @@ from book.tools.parameters import SCALES
 from book.tools.references import references
 from book.tools.runner import Progress, execute
 from book.tools.sphinx_extension import chapter_number
-from labelaudit import cli
 
 
 @pytest.fixture(scope="module")

@@ -25,6 +25,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import contents, read_source, read_without_proofs
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed, glued, prose
 
+from book import cli
 from book.chapters.exercises import Hint, all_exercises, check, judge, plain
 from book.chapters.exercises.answers import Right, all_hints
 from book.tools.class_copies import (
@@ -47,7 +48,6 @@ from book.tools.markdown import (
     macros,
 )
 from book.tools.references import references
-from labelaudit import cli
 from labelaudit.command_line import CommandError
 
 EXERCISES = all_exercises()

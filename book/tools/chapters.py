@@ -162,7 +162,7 @@ def find_chapter(chapters: Mapping[str, Chapter], name: str) -> Chapter:
     numbered = [chapter for chapter in chapters if chapter.split("_")[0] == name.zfill(2)]
     if len(numbered) == 1:
         return chapters[numbered[0]]
-    hint = did_you_mean(name, chapters, "; `labelaudit chapters` lists them")
+    hint = did_you_mean(name, chapters, "; `labelbook chapters` lists them")
     raise ContractError(f"there is no chapter {name!r}{hint}")
 
 

@@ -79,7 +79,7 @@ def check_copies(hand_ins: Sequence[HandIn], drawn: Collection[Mapping[str, Any]
     if len(written) > 1 and not any(parameters in drawn for parameters in written):
         raise CommandError(
             f"none of the {len(written)} notebooks has the parameters of a student of the list:"
-            " --chapter, --column, --seed and --scale must be those of `labelaudit teach`"
+            " --chapter, --column, --seed and --scale must be those of `labelbook teach`"
         )
 
 

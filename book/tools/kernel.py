@@ -49,7 +49,7 @@ import os, sys
 class Recorder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name.startswith(("labelaudit", "book.chapters")):
+        if name.startswith(("labelaudit", "book.")):
             with open(os.environ["LABELAUDIT_IMPORTS"], "a", encoding="utf-8") as file:
                 file.write(name + "\\n")
 

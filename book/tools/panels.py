@@ -47,7 +47,7 @@ def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
     options = [f"-p {name} {shlex.quote(value)}" for name, value in values.items()]
     other_scale = made["scale"] != DEFAULT_SCALE
     by_make = ["make chapter", f"C={chapter.id}", *([f"SCALE={made['scale']}"] * other_scale)]
-    by_command = ["labelaudit run", chapter.id, *([f"--scale {made['scale']}"] * other_scale)]
+    by_command = ["labelbook run", chapter.id, *([f"--scale {made['scale']}"] * other_scale)]
     if values:
         by_make.append(f"P={shlex.quote(pairs)}")
     cost = duration(chapter.seconds[made["scale"]])

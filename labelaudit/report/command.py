@@ -159,7 +159,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _run_on_priors(arguments: argparse.Namespace, page: Path) -> int:
     """Priors without labels: all rows of a file or folder, in constant memory."""
-    from labelaudit.learning.sweep.engines import cores, dask, deaths, local
+    from labelaudit.engines import cores, dask, deaths, local
     from labelaudit.report.plan import AuditPlan, Target
     from labelaudit.report.stream import stream_priors
 

@@ -29,9 +29,9 @@ from labelaudit.distribution import (
     multiplicative_quantile,
     size_masses,
 )
+from labelaudit.engines import Engine
 from labelaudit.files import digest, write_atomically
 from labelaudit.kernels.distribution import BINS, RADIX
-from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.mechanisms.own import has_channel
 from labelaudit.partitions import bags_by_size

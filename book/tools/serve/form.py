@@ -105,7 +105,7 @@ class Entered:
     @property
     def command(self) -> str:
         """What a reader would type for the same run; values of the scale are left out."""
-        words = ["labelaudit run", self.chapter.id]
+        words = ["labelbook run", self.chapter.id]
         if self.scale != DEFAULT_SCALE:
             words.append(f"--scale {self.scale}")
         for name, value in self.overrides.items():
