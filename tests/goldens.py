@@ -32,6 +32,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import platform
 import re
 import sys
@@ -40,6 +41,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+# As `conftest` does for the suite; read where training is first imported, and by kernels.
+os.environ["LABELAUDIT_PRODUCTS"] = "highest"
 FOLDER = Path(__file__).resolve().parent / "golden"
 KINDS = ("audits", "sweep", "ledger", "pages", "tables")
 # A packed file cannot be read in a commit, so only the largest one is packed.
