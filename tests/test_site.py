@@ -37,6 +37,7 @@ WITHOUT_EXAMPLE = {
     *("learning.calibration.Reliability", "book.chapters.compared.Comparison"),
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),
     *("report.Advice", "report.Decision", "redrawn.Redrawn", "design.DesignedChannel"),
+    *("report.Recommendation", "report.Guarantee"),
     *("book.sweep.dask", "book.sweep.Engine", "book.chapters.differences.Difference"),
     "book.chapters.exercises.Feedback",
 }
