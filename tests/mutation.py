@@ -7,6 +7,9 @@ that know the module, with its doctests, and prints which changes they noticed a
 occurrence, such as `labelaudit.checks:whole_number:Lt-LtE:0`. A function that has moved is found
 again by its name, and a place in it by its text, which the list holds as well.
 
+`tests/golden/mutants.txt` is the list of version 0.2.1, `--number 100 --seed 1`. Of the first 50
+tests noticed 42; of the other 8, 6 change no result, and 2 are noticed since.
+
 The tree itself stays as it is: tests run in a copy in a temporary folder, in processes forked from
 this one, which has imported the libraries. `make test` does not run it. A hundred mutants take
 about an hour of one core.
