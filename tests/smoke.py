@@ -90,7 +90,7 @@ def executed_in_process(chapter, values, kept=lambda cell: True, *, pictures=Fal
     ]
     headlines = [{"value": value} for output in stored for value in output["data"].values()]
     notebook.metadata["labelaudit"] = {"parameters": values, "headlines": headlines}
-    return Execution(DECLARED[chapter], Path(folder.name), notebook)
+    return Execution(chapter=DECLARED[chapter], folder=Path(folder.name), notebook=notebook)
 
 
 @contextlib.contextmanager

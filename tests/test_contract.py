@@ -99,7 +99,7 @@ def test_good_values_are_made_canonical(coin):
 
 
 def test_a_path_must_be_a_file_unless_it_is_empty(tmp_path):
-    table = Parameter("table", "path", "a table", {})
+    table = Parameter(name="table", type="path", meaning="a table", values={})
     (tmp_path / "table.csv").touch()
     assert table.check("") == ""
     assert table.check(str(tmp_path / "table.csv")) == str(tmp_path / "table.csv")

@@ -24,7 +24,7 @@ def test_plain_papermill_gives_the_numbers_of_the_book(chapter, tmp_path):
     notebook = papermill.execute_notebook(source, run, values, cwd=tmp_path, progress_bar=False)
     tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
     assert tags.count("injected-parameters") == (1 if values else 0)
-    found = glued(Execution(DECLARED[chapter], tmp_path, notebook))
+    found = glued(Execution(chapter=DECLARED[chapter], folder=tmp_path, notebook=notebook))
     expected = glued(executed(chapter))
     assert found.keys() == expected.keys()
     different = [name for name in found if not equal(expected[name], found[name], 1e-6)]

@@ -1,8 +1,8 @@
 """The chapters of the book, as they are declared, and the parameters each of them takes.
 
-The chapter's cell tagged `parameters` holds the values at laptop scale, so that any tool that runs a
-notebook does what the book does. `notebooks/chapters.yml` declares every parameter, with the values
-at the other scales where they differ.
+The chapter's cell tagged `parameters` holds the values at laptop scale, so that any tool that runs
+a notebook does what the book does. `notebooks/chapters.yml` declares every parameter, with its
+values at the other scales where they differ.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 CLAIM = re.compile(r"(?P<left>[\w.-]+) (?P<relation>[<>]) (?P<right>[\w.-]+)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Chapter:
     """One declared chapter: its title, data, cost and parameters, and what a copy must show."""
 
@@ -50,7 +50,7 @@ class Chapter:
         """The claims that a run with these glued values does not satisfy.
 
         >>> claims = ("additive-rr < 0.01", "additive-tail-one > additive-tail-hundred")
-        >>> chapter = Chapter("02", "", (), {}, {}, claims)
+        >>> chapter = Chapter(id="02", title="", data=(), seconds={}, claims=claims)
         >>> chapter.fails({"additive-rr": 0.02, "additive-tail-one": 1, "additive-tail-hundred": 0})
         ['additive-rr < 0.01']
         """
@@ -124,11 +124,11 @@ class Chapters(Mapping[str, Chapter]):
             key: declared_parameter(name, key, declared[key], cell[key]) for key in declared
         }
         return Chapter(
-            name,
-            entry["title"],
-            tuple(entry["data"]),
-            entry["seconds"],
-            parameters,
+            id=name,
+            title=entry["title"],
+            data=tuple(entry["data"]),
+            seconds=entry["seconds"],
+            parameters=parameters,
             claims=tuple(entry.get("claims", ())),
         )
 

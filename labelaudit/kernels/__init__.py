@@ -31,7 +31,7 @@ def compiled(
     def make(kernel: Callable[..., Any], parallel: bool) -> Any:
         before = config.CACHE_DIR
         # On disk numba does not distinguish the version with threads from the other.
-        config.CACHE_DIR = _FOLDER + "-threads" * parallel
+        config.CACHE_DIR = f"{_FOLDER}-threads" if parallel else _FOLDER
         try:
             jit = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)
             return cache.seal(jit(kernel))
