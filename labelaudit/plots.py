@@ -10,6 +10,8 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+__all__ = ["grid", "legend", "simulated"]
+
 MIN_WIDTH = 5.4
 FONT_SIZE = 11
 

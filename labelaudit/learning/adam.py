@@ -25,6 +25,8 @@ from torch import Tensor, nn
 from labelaudit.kernels import embedding_adam as kernels
 from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, REACH
 
+__all__ = ["Adam", "RowAdam", "tables"]
+
 
 class Adam:
     """Torch's fused Adam for dense parameters, `RowAdam` for embeddings: one step at a time.

@@ -15,6 +15,19 @@ from scipy.special import expit, log_expit, logit
 from labelaudit import checks
 from labelaudit.checks import Floats
 
+__all__ = [
+    "BetaScaling",
+    "Reliability",
+    "Scaling",
+    "auc",
+    "beta_scale",
+    "brier_score",
+    "log_loss",
+    "reliability",
+    "scores_and_labels",
+    "temperature_scale",
+]
+
 # A score of exactly 0 or 1 has infinite log-odds; larger ones are replaced by this.
 FARTHEST_LOG_ODDS = 15.0
 

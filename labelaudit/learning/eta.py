@@ -14,6 +14,8 @@ from labelaudit.checks import Floats
 from labelaudit.learning.calibration import Scaling, temperature_scale
 from labelaudit.learning.learners import Fitted, Learner
 
+__all__ = ["CrossFitted", "cross_fit", "folds_of"]
+
 
 @dataclass(frozen=True, kw_only=True)
 class CrossFitted:

@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from labelaudit import checks
 from labelaudit.checks import Floats
 
+__all__ = ["Boosting", "Fitted", "HashedCategories", "Learner", "NetworkLearner"]
+
 Rows = NDArray[Any]
 Labels = NDArray[np.int64]
 
