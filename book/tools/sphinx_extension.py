@@ -21,6 +21,7 @@ from docutils import nodes
 
 from book.tools.checkout import Checkout
 from book.tools.digits import written_glue
+from book.tools.module_map import ModuleMap
 from book.tools.references import references
 
 KINDS = {
@@ -44,6 +45,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.setup_extension("sphinx.ext.autodoc")
     _write_numbers_honestly()
     app.add_config_value("book_site", "", "env")
+    app.add_directive("module-map", ModuleMap)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", escape)
     app.connect("html-page-context", plain_citations)
