@@ -1,7 +1,6 @@
 """The ledger: complete, in order, every verdict as recorded, every mutant red."""
 
 import json
-import math
 import re
 import resource
 import subprocess
@@ -17,11 +16,10 @@ import pytest
 from book import ledger
 from book.chapters import verdicts as show
 from book.cli import main
-from book.ledger import Row, Search, closed_forms, exact
-from book.ledger.check import CHECKS, Refuted, check, claims, confirm, in_every_case
+from book.ledger import Row, closed_forms, exact
+from book.ledger.check import CHECKS, Case, Check, Refuted, check, claims, confirm
 from labelaudit import bounds
 
-QUICK = Search(quick=True)
 ROWS = ledger.rows()
 LINES = json.loads((Path(__file__).parent / "ledger_verdicts.json").read_text(encoding="utf-8"))
 RECORDED = {id: line.split()[0] for id, line in LINES.items()}
@@ -39,7 +37,7 @@ def test_all_statements_once_in_the_order_of_the_paper():
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.id)
 def test_row_has_its_verdict_its_evidence_and_red_mutants(row: Row):
-    finding = row.run(QUICK)
+    finding = row.run(quick=True)
     assert (finding["verdict"], finding["grade"]) == (RECORDED[row.id], GRADES[row.id])
     assert goldens.differences("ledger", row.id, goldens.statement(finding)) == []
     assert finding["evidence"].strip() and finding["searched"].strip()
@@ -52,7 +50,7 @@ def test_row_has_its_verdict_its_evidence_and_red_mutants(row: Row):
     assert row.mutants or row.grade == "read"
     for mutant in row.mutants:
         try:
-            verdict = row.run(QUICK, **mutant)["verdict"]
+            verdict = row.run(quick=True, **mutant)["verdict"]
         except Refuted:
             verdict = "refuted"
         assert verdict != finding["verdict"], mutant
@@ -70,7 +68,7 @@ def test_what_is_read_is_not_true_and_every_check_has_a_row():
 
 def test_a_result_that_is_not_as_the_table_has_it_shows_its_numbers():
     row = next(row for row in ROWS if row.id == "T3.2-sqrt")
-    finding = row.run(QUICK, constant=0.9)
+    finding = row.run(quick=True, constant=0.9)
     assert finding["verdict"] == "false" and finding["corrected"] is None
     assert "at_k = 1" in finding["evidence"]
 
@@ -154,9 +152,9 @@ def test_command_suggests_the_nearest_statement(typed, meant, capsys):
 
 
 def test_a_statement_has_one_check():
-    ROWS[0].run(QUICK)
+    ROWS[0].run(quick=True)
     with pytest.raises(ValueError, match="two checks"):
-        check(ROWS[0].id)(lambda search: (True, {}))
+        check(ROWS[0].id)(lambda quick: iter(()))
 
 
 def test_a_broken_check_names_its_row(monkeypatch):
@@ -164,17 +162,17 @@ def test_a_broken_check_names_its_row(monkeypatch):
     monkeypatch.setattr("book.ledger.check.CHECKS", ledger.CHECKS)
 
     @check("X.1")
-    def broken(search: Search):
+    def broken(quick: bool):
         confirm(False, "two is three")
 
     row = Row("X.1", 1, "section_2", "01_setting", "exact", "a statement", "evidence", "searched")
     with pytest.raises(Refuted, match=r"X\.1.*two is three"):
-        ledger.entry(row, QUICK)
+        ledger.entry(row, quick=True)
 
 
 def test_a_check_without_cases_is_not_true():
     with pytest.raises(Refuted, match="has a case"):
-        in_every_case(lambda search: iter(()))(QUICK)
+        Check(lambda quick: iter(())).run()
 
 
 def errata_sections() -> dict[str, str]:
@@ -251,7 +249,7 @@ def test_no_result_that_holds_rests_on_search_alone():
 
 
 def test_false_rows_are_counted_as_distinct_slips():
-    entries = [ledger.entry(row, QUICK) for row in ROWS if RECORDED[row.id] == "false"]
+    entries = [ledger.entry(row, quick=True) for row in ROWS if RECORDED[row.id] == "false"]
     results = [entry["id"] for entry in entries if entry["rank"] == "result"]
     assert results == ["T3.7", "LA.4", "PA.6", "LA.14"]
     assert {entry["slip"] for entry in entries} <= {entry["id"] for entry in entries}
@@ -323,9 +321,19 @@ def test_closed_forms_agree_with_enumeration(size):
     assert closed_forms.bag_advantage(bags) == pytest.approx(enumerated)
 
 
-@pytest.mark.parametrize("case", [math.nan, ([1.0, math.nan], "ab"), ([math.nan, -1.0], "ab")])
-def test_a_case_that_is_not_a_number_does_not_hold(case):
-    def cases(search):
-        yield case
+NAN = float("nan")
 
-    assert not in_every_case(cases)(Search())[0]
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Case(False),
+        *(Case(ratio=ratio) for ratio in (1.01, Fraction(3, 2), NAN)),
+        *(Case(slack=gaps, at="ab") for gaps in ([1, -0.1], [1.0, NAN], [NAN, -1.0])),
+    ],
+)
+def test_one_wrong_case_is_enough(wrong):
+    right = Case(True, ratio=1.0, slack=[0], at="a", size=3)
+    truth, numbers = Check(lambda quick: iter([right, right])).run()
+    assert truth and numbers["tried"] == 2 and numbers["size"] == 3
+    assert not Check(lambda quick: iter([right, wrong, right])).run()[0]
