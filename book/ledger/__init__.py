@@ -163,6 +163,16 @@ def select(only: str | Sequence[str] | None = None) -> Sequence[Row]:
     return [row for row in every if row.id in wanted]
 
 
+def badge(target: str) -> str:
+    """What the badge of a statement says; `~` before the id leaves the id out.
+
+    >>> badge("T3.5"), badge("~T3.5")
+    ('T3.5 holds', 'holds')
+    """
+    [row] = select(target.removeprefix("~"))
+    return row.declared if target.startswith("~") else f"{row.id} {row.declared}"
+
+
 def entry(row: Row, quick: bool) -> Entry:
     """Run one check; an error names its row."""
     try:
