@@ -113,8 +113,8 @@ def squares_as_cosines(quick: bool, factor: int = 1) -> Cases:
         worst = max(worst, abs(float(left) - factor * twice / 2))
         corrected = max(corrected, abs(float(left) - twice))
     confirm(corrected < 1e-12, "corrected by the factor 2")
-    sure = exact.sum_of_squares([Fraction(1), Fraction(0), Fraction(0)])
-    yield Case(worst < 1e-12, sure=sure, distributions=len(distributions), k=k)
+    left = exact.sum_of_squares([Fraction(1), Fraction(0), Fraction(0)])
+    yield Case(worst < 1e-12, left=left, distributions=len(distributions), k=k)
 
 
 def times_linear(polynomial: list[Fraction], constant: Any, slope: Any) -> list[Fraction]:
@@ -204,8 +204,7 @@ def symmetry_of_the_blocks(quick: bool, closed: bool = False) -> Cases:
         if (np.abs(excess) > 1e-12).any():
             unequal.append(k)
     first = HALF**2  # the first block at k = 2, a = b = 1/2
-    shown = ", ".join(map(str, unequal[:4]))
-    yield Case(not unequal, first=first, twice=2 * first, shown=shown, k=k)
+    yield Case(not unequal, first=first, twice=2 * first, shown=unequal[:4], k=k)
 
 
 def bump(x: Any, alpha: Any) -> Any:

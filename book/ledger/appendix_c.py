@@ -24,8 +24,7 @@ Q, RATE, Z = sympy.symbols("q rate z", positive=True)
 def reported_sizes(quick: bool) -> Cases:
     settings = 10 + 10 + 100 + 100  # RR, LLP, LLP+Lap, LLP+Geom
     runs = settings * 8 * 10  # eight learning rates, ten repetitions
-    higgs_hours, kdd_hours = runs // 6, runs * 20
-    yield Case(False, runs=runs, higgs_hours=higgs_hours, kdd_hours=kdd_hours)
+    yield Case(False, runs=runs, higgs_hours=runs // 6, kdd_hours=runs * 20)
 
 
 @check("C-advsame", {"after": lambda value: Fraction(round(value) > 0)})
@@ -112,5 +111,4 @@ def unbiased(quick: bool, divide: bool = True) -> Cases:
         abs(exact.moments(size, ratio, count, divide)[0] - Fraction(count, size))
         for size, ratio, count in exact.noisy_counts(quick)
     )
-    example = exact.moments(2, HALF, 0, False)[0]
-    yield Case(bias == 0, bias=bias, example=example)
+    yield Case(bias == 0, bias=bias, example=exact.moments(2, HALF, 0, False)[0])

@@ -62,13 +62,7 @@ class Case:
     """
 
     def __init__(
-        self,
-        holds: object = True,
-        *,
-        ratio: Any = 0,
-        slack: Sequence[Any] = (),
-        at: Sequence[object] = (),
-        **numbers: Any,
+        self, holds: object = True, *, ratio: Any = 0, slack: Any = (), at: Any = (), **numbers: Any
     ) -> None:
         self.holds, self.ratio, self.slack, self.at = bool(holds), ratio, slack, at
         self.numbers = numbers

@@ -142,8 +142,7 @@ def independent_sqrt_bound(quick: bool, constant: float = 1.0, power: float = 0.
         ratio /= constant * np.sqrt(p * (1 - p))
         top = max(top, (ratio.max(), p[ratio.argmax()], k))
         late = max(late, ratio.max()) if k >= 100 else late
-    largest, at_p, at_k = top
-    yield Case(largest <= 1 + 1e-9, largest=largest, at_p=at_p, at_k=at_k, late=late, means=len(p))
+    yield Case(top[0] <= 1 + 1e-9, top=top[0], at_p=top[1], at_k=top[2], late=late, means=len(p))
 
 
 @check("T3.2-exp", {"rate": 2.5})
