@@ -68,7 +68,7 @@ def counted(number: int, noun: str) -> str:
     >>> counted(1, "row"), counted(2000, "row")
     ('1 row', '2,000 rows')
     """
-    return f"{number:,} {noun}" + "s" * (number != 1)
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 def must_be_writable(path: Path) -> None:

@@ -23,6 +23,8 @@ if (
 # worker, and a product of matrices costs ten times its work. Read when the libraries are loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# What is trained, here and in kernels, is compared with goldens: with torch's own products.
+os.environ["LABELAUDIT_PRODUCTS"] = "highest"
 # Without this each process that a test starts would compile the package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

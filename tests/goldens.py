@@ -32,6 +32,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import platform
 import re
 import sys
@@ -40,6 +41,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+# As `conftest` does for the suite; read where training is first imported, and by kernels.
+os.environ["LABELAUDIT_PRODUCTS"] = "highest"
 FOLDER = Path(__file__).resolve().parent / "golden"
 KINDS = ("audits", "sweep", "ledger", "pages", "tables")
 # A packed file cannot be read in a commit, so only the largest one is packed.
@@ -69,8 +72,8 @@ NOT_KEPT = {
 }
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 # A number in a text with fewer digits than this is the same or another one.
-LEAST_DIGITS = 4
-MOST_SHOWN = 20
+MIN_DIGITS = 4
+MAX_SHOWN = 20
 
 
 @contextlib.contextmanager
@@ -284,7 +287,7 @@ def _same_number(first, second):
     if first == second:
         return True
     finer = max(first, second, key=_places)
-    if _places(finer) == 0 or len(re.sub(r"e.*|\D", "", finer).lstrip("0")) < LEAST_DIGITS:
+    if _places(finer) == 0 or len(re.sub(r"e.*|\D", "", finer).lstrip("0")) < MIN_DIGITS:
         return False
     values = [float(text.replace(",", "").replace("−", "-")) for text in (first, second)]
     return abs(values[0] - values[1]) <= 1.01 * 10.0 ** -_places(finer)
@@ -312,9 +315,9 @@ def main(arguments):
         for name in load(kind).keys() - {"machine"}:
             if not compared(kind, name):
                 lines += differences(kind, name, measured(kind, name))
-    print("\n".join(lines[:MOST_SHOWN]))
-    if len(lines) > MOST_SHOWN:
-        print(f"and {len(lines) - MOST_SHOWN} more differences")
+    print("\n".join(lines[:MAX_SHOWN]))
+    if len(lines) > MAX_SHOWN:
+        print(f"and {len(lines) - MAX_SHOWN} more differences")
     return 1 if lines else 0
 
 

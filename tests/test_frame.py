@@ -94,8 +94,11 @@ def test_import_is_light():
 def test_one_version_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     released = re.findall(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    versions = {str(citation["version"]), released[0], metadata.version("labelaudit")}
+    wheel = re.search(r"labelaudit-([\d.]+)-py3", (ROOT / "README.md").read_text(encoding="utf-8"))
+    versions = {str(citation["version"]), released[0], metadata.version("labelaudit"), wheel[1]}
     assert versions == {PROJECT["version"]}
+    day = re.search(r"^## \[\d.*?\] - (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert str(citation["date-released"]) == day[1]
 
 
 def test_instructions_name_real_targets():

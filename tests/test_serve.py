@@ -492,7 +492,7 @@ def test_a_table_that_claims_more_than_memory_holds_is_rejected(live, monkeypatc
     pandas.DataFrame({"a": range(3), "b": range(3)}).to_parquet(tmp_path / "t.parquet")
     content = (tmp_path / "t.parquet").read_bytes()
     assert live.json_of(live.upload("t.parquet", content))["columns"] == ["a", "b"]
-    monkeypatch.setattr(uploads, "MOST_VALUES", 5)
+    monkeypatch.setattr(uploads, "MAX_TABLE_VALUES", 5)
     answer = live.upload("t.parquet", content)
     assert answer.status == 422 and "3 rows of 2 columns; at most 5 values" in answer.text
     answer = live.upload("wide.csv", b"," * 2_000_000)
@@ -617,7 +617,7 @@ def test_a_long_line_of_progress_leaves_no_audit_behind(length, live, monkeypatc
     monkeypatch.setattr(audits, "COMMAND", (sys.executable, "-c", script))
     end = live.finished(live.json("/api/audits", audit_body(live, bag="day"))["id"])
     said = "no such column" if length < 2**20 else "it wrote a line that is too long to be read"
-    assert end["message"] == said and len(end.get("heading", "")) <= audits.LONGEST_SHOWN
+    assert end["message"] == said and len(end.get("heading", "")) <= audits.MAX_SHOWN_MESSAGE
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 

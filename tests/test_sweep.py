@@ -722,7 +722,16 @@ def thinned():
     kept = (labels == 1) | (rng.random(8000) < 0.25)
     arrays = Arrays(features[kept], labels[kept], None)
     part = Split(lambda: arrays, 0.25)
-    made = Dataset("higgs", part, part, "f" * 64, False, "thinned", ("a", "b"), negatives_kept=0.25)
+    made = Dataset(
+        name="higgs",
+        train=part,
+        test=part,
+        fingerprint="f" * 64,
+        simulated=False,
+        description="thinned",
+        columns=("a", "b"),
+        negatives_kept=0.25,
+    )
     return made, eta
 
 
@@ -1016,6 +1025,10 @@ def test_the_plan_says_where_batches_are_raised(tmp_path, capsys):
     assert cli.main([*command, "--store", str(tmp_path / "store"), "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "batches of 8, larger where one must hold a larger bag: 16" in said
+    assert "local workers" in said
+    cluster = ["--engine", "dask", "--address", "tcp://127.0.0.1:1"]
+    assert cli.main([*command, *cluster, "--store", str(tmp_path / "store"), "--dry-run"]) == 0
+    assert "local workers" not in capsys.readouterr().out
 
 
 def test_results_are_verified(swept, tmp_path, capsys):

@@ -218,6 +218,3 @@ def _threaded(kernel: Any, *arguments: Any) -> None:
         kernel(*arguments)
     finally:
         numba.set_num_threads(before)
-        # The first parallel kernel of a process resets the number that both may share.
-        if torch.get_num_threads() != allowed:
-            torch.set_num_threads(allowed)

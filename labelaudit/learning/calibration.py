@@ -64,7 +64,7 @@ def scores_and_labels(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArra
     return scores, truth
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reliability:
     """Bins of examples with similar scores: mean score, fraction of ones and its standard error."""
 
@@ -107,7 +107,12 @@ def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliabi
         return np.bincount(group, values) / count
 
     spread = mean(scores * (1 - scores))
-    return Reliability(mean(scores), mean(truth), np.sqrt(spread / count), count)
+    return Reliability(
+        predicted=mean(scores),
+        observed=mean(truth),
+        standard_error=np.sqrt(spread / count),
+        count=count,
+    )
 
 
 def brier_score(eta: ArrayLike, labels: ArrayLike) -> float:

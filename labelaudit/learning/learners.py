@@ -50,7 +50,7 @@ class Learner(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Boosting:
     """Gradient-boosted trees on histograms: mixed columns, missing values, no scaling needed.
 

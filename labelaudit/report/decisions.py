@@ -343,7 +343,11 @@ def best_of(advices: Sequence[Advice]) -> list[Advice]:
 
 
 def recommend(advices: Sequence[Advice]) -> tuple[Recommendation, ...]:
-    """What to publish: the settings that cost least; nothing that proves labels is among them."""
+    """What to publish: the settings that cost least; nothing that proves labels is among them.
+
+    >>> recommend([])
+    ()
+    """
     recommended = []
     for advice in best_of(advices):
         if advice.decision is None or advice.proves:

@@ -66,7 +66,7 @@ class Rejected(Exception):
         self.status = status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Keys:
     """The token of the printed address, and the two secrets that it is exchanged for.
 
