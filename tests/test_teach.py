@@ -755,7 +755,8 @@ def test_the_macros_are_the_configurations():
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
-        ("so ([T3.2-sqrt holds]{.verdict\n.verdict-holds}).", "so (`T3.2-sqrt holds`)."),
+        ("so ({verdict}`T3.2-sqrt`).", "so (`T3.2-sqrt holds`)."),
+        ("A [proved]{.grade\n.grade-proved} row.", "A `proved` row."),
         ("$$a$$ (eq-a)\n\nby {eq}`eq-a`", "$$a\\tag{eq-a}$$\n\nby *eq-a*"),
         ("```{note}\nA.\n```\n```{note}\nB.\n```", "> **Note**\n>\n> A.\n\n> **Note**\n>\n> B."),
         ("```{prf:proof}\n$$\na\n$$\n```", "> **Proof**\n>\n> $$ a $$"),
