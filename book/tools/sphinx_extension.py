@@ -19,8 +19,8 @@ from typing import Any
 
 from docutils import nodes
 
+from book.chapters.number_format import format_glue
 from book.tools.checkout import Checkout
-from book.tools.digits import written_glue
 from book.tools.references import references
 
 KINDS = {
@@ -55,7 +55,7 @@ def _write_numbers_honestly() -> None:
     """Let glued numbers in prose and captions never be rounded to 0 or 1."""
     from myst_nb.ext.glue import crossref, roles
 
-    roles.format_plain_text = crossref.format_plain_text = written_glue
+    roles.format_plain_text = crossref.format_plain_text = format_glue
 
 
 def escape(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
