@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from book import ledger
+from book.chapters.number_format import format_number
 from book.tools.checkout import Checkout
-from book.tools.digits import written
 from book.tools.kernel import SPECIFICATION
 from book.tools.references import references
 
@@ -146,7 +146,7 @@ class PlainMarkdown:
     def _number(self, match: re.Match[str]) -> str:
         if match["name"] not in self.values:
             return f"`{match['name']}`"
-        return written(self.values[match["name"]], match["format"] or "")
+        return format_number(self.values[match["name"]], match["format"] or "")
 
 
 def macros(checkout: Checkout) -> dict[str, str]:

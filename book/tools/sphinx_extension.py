@@ -21,8 +21,8 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxRole
 
 from book import ledger
+from book.chapters.number_format import format_glue
 from book.tools.checkout import Checkout
-from book.tools.digits import written_glue
 from book.tools.module_map import ModuleMap
 from book.tools.references import references
 
@@ -76,7 +76,7 @@ def _write_numbers_honestly() -> None:
     """Let glued numbers in prose and captions never be rounded to 0 or 1."""
     from myst_nb.ext.glue import crossref, roles
 
-    roles.format_plain_text = crossref.format_plain_text = written_glue
+    roles.format_plain_text = crossref.format_plain_text = format_glue
 
 
 def escape(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:
