@@ -43,7 +43,7 @@ test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..."
 
 # Only files that have such trials are read.
 test-slow: $(TEST_STAMP)  ## run the long trials that `make test` leaves out: kills, clusters, large draws
-	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(or $(T),$(shell grep -l mark.slow tests/*.py))
+	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(or $(T),$(shell grep -lr --include='test_*.py' mark.slow tests))
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
 	$(BIN)/labelbook book --scale $(SCALE)

@@ -252,8 +252,9 @@ def files_for(module):
     while module and not names:
         names = TESTS.get(module, "").split()
         module = module.rpartition(".")[0]
+    paths = {path.stem: path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
     files = (name.partition("::") for name in names)
-    return [f"tests/test_{file}.py{colons}{test}" for file, colons, test in files]
+    return [f"{paths[f'test_{file}']}{colons}{test}" for file, colons, test in files]
 
 
 def copy_tree(folder):

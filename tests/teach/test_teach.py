@@ -20,7 +20,7 @@ import nbformat
 import numpy as np
 import papermill
 import pytest
-from conftest import ROOT
+from commands import ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import contents, read_source, read_without_proofs
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed, glued, prose

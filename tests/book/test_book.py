@@ -11,7 +11,7 @@ from functools import partial
 import nbformat
 import pytest
 from book_fixture import PACKAGE, edited, make_checkout, text_for_pages
-from conftest import ROOT
+from commands import ROOT
 
 import labelaudit.cli
 from book import cli
