@@ -27,7 +27,7 @@ COMMANDS = {
     "slides": ("book.tools.lecture", "make slides of a chapter"),
     "handout": ("book.tools.lecture", "make what a lecture needs on paper"),
     "ledger": ("labelaudit.ledger.command", "check every statement of the paper"),
-    "audit": ("labelaudit.report.command", "audit a table of your own, and write a report"),
+    "audit": ("labelaudit.auditing.command", "audit a table of your own, and write a report"),
     "sweep": ("labelaudit.learning.sweep.command", "train every mechanism of a grid"),
     "results": (
         "labelaudit.learning.sweep.command",

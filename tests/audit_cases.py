@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from labelaudit import report
+from labelaudit import auditing as report
+from labelaudit.auditing.attack import Exposure
+from labelaudit.auditing.eta import EtaEstimates
+from labelaudit.auditing.intervals import Interval
 from labelaudit.cli import main
-from labelaudit.report.attack import Exposure
-from labelaudit.report.eta import EtaEstimates
-from labelaudit.report.intervals import Interval
 
 SECRET = "zebra-crossing-77"
 

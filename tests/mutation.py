@@ -42,7 +42,7 @@ TESTS = {
     "labelaudit.cli": "extras book instructions audit_command",
     "labelaudit.command_line": "audit_command book ledger contract instructions",
     "labelaudit.datasets": "datasets datasets_table datasets_prepare datasets_fetch refusals",
-    "labelaudit.datasets.table": "datasets_table audit_verdicts audit_command refusals",
+    "labelaudit.auditing.table": "datasets_table audit_verdicts audit_command refusals",
     "labelaudit.design": "design refusals",
     "labelaudit.distribution": "advantage kernels oracles properties refusals",
     "labelaudit.estimates": "estimates refusals",
@@ -53,7 +53,7 @@ TESTS = {
     "labelaudit.learning.sweep": "sweep store learning_figures selection refusals",
     "labelaudit.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
-    "labelaudit.mechanisms.own": "audit_own audit_command mechanisms",
+    "labelaudit.mechanisms.custom": "audit_own audit_command mechanisms",
     "labelaudit.multiclass": "multiclass audit_classes refusals",
     "labelaudit.partitions": "redrawn estimates posterior",
     "labelaudit.plots": "plots learning_figures frame",
@@ -62,10 +62,10 @@ TESTS = {
     "labelaudit.priors": "estimates refusals worth",
     "labelaudit.redrawn": "redrawn repeated",
     "labelaudit.repeated": "repeated redrawn",
-    "labelaudit.report": "audit audit_verdicts audit_intervals audit_recomputed audit_adversarial"
+    "labelaudit.auditing": "audit audit_verdicts audit_intervals audit_recomputed audit_adversarial"
     " audit_command audit_own audit_utility audit_classes"
     " goldens::test_audits_are_as_they_were",
-    "labelaudit.report.stream": "audit_stream",
+    "labelaudit.auditing.stream": "audit_stream",
 }
 SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,

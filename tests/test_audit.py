@@ -9,11 +9,11 @@ from audit_cases import LLP, RR, exposed, known_estimates, some_rows
 
 import labelaudit as la
 from book.chapters.compared import compare
-from labelaudit import report
-from labelaudit.report import attack, words
-from labelaudit.report.intervals import Interval
-from labelaudit.report.page import environment
-from labelaudit.report.utility import Utility
+from labelaudit import auditing as report
+from labelaudit.auditing import attack, words
+from labelaudit.auditing.intervals import Interval
+from labelaudit.auditing.page import environment
+from labelaudit.auditing.utility import Utility
 
 # The attack
 

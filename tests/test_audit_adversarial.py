@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 
 import labelaudit as la
-from labelaudit.report import AuditPlan, estimate_eta, words
-from labelaudit.report.attack import drawn_bags
-from labelaudit.report.audit import with_time_left
-from labelaudit.report.plan import prepared
+from labelaudit.auditing import AuditPlan, estimate_eta, words
+from labelaudit.auditing.attack import drawn_bags
+from labelaudit.auditing.audit import with_time_left
+from labelaudit.auditing.plan import prepared
 
 FEW = {"mechanisms": ["rr", "llp"], "epsilons": [1.0], "search": False, "utility": "none"}
 

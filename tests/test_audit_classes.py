@@ -11,10 +11,10 @@ from scipy.optimize import linprog
 
 import labelaudit as la
 from labelaudit import multiclass
-from labelaudit.report import AuditPlan, expose
-from labelaudit.report.attack import attack_classes
-from labelaudit.report.eta import EtaEstimates
-from labelaudit.report.plan import class_settings
+from labelaudit.auditing import AuditPlan, expose
+from labelaudit.auditing.attack import attack_classes
+from labelaudit.auditing.eta import EtaEstimates
+from labelaudit.auditing.plan import class_settings
 
 
 def three_classes(rows=900, seed=0):

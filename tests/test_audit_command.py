@@ -16,15 +16,15 @@ from audit_cases import SECRET, run, some_rows, write_shop
 import labelaudit as la
 from book.chapters.exercises import check
 from book.tools.parameters import ContractError
-from labelaudit import report
-from labelaudit.datasets import read_table
+from labelaudit import auditing as report
+from labelaudit.auditing.page import environment
+from labelaudit.auditing.table import read_table
+from labelaudit.auditing.words import FOLDER
 from labelaudit.mechanisms import kind_of
-from labelaudit.mechanisms.own import OPTIONS
-from labelaudit.report.page import environment
-from labelaudit.report.words import FOLDER
+from labelaudit.mechanisms.custom import OPTIONS
 
 # The function of this name hides the module.
-AUDIT = sys.modules["labelaudit.report.audit"]
+AUDIT = sys.modules["labelaudit.auditing.audit"]
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_a_file_that_is_not_what_its_name_says(csv, tmp_path, capsys):
 
 
 def test_what_is_not_installed_is_named(csv, monkeypatch, capsys):
-    from labelaudit.report import command
+    from labelaudit.auditing import command
 
     monkeypatch.setattr(command, "find_spec", lambda name: None if name == "sklearn" else name)
     assert run(csv, "--label", "bought") == 2
@@ -151,7 +151,7 @@ def test_what_is_not_installed_is_named(csv, monkeypatch, capsys):
 
 
 def test_what_draws_the_page_is_imported_when_it_is_made():
-    code = "import sys, labelaudit.report.command, labelaudit.report; print(*sys.modules)"
+    code = "import sys, labelaudit.auditing.command, labelaudit.auditing; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert loaded.returncode == 0, loaded.stderr
     heavy = {"matplotlib", "jinja2", "pandas", "sklearn", "torch", "seaborn"}
@@ -195,7 +195,7 @@ def test_what_is_there_already_is_not_overwritten_unasked(name, csv, tmp_path, m
 
 
 def test_two_files_are_written_or_none(tmp_path):
-    from labelaudit.report import page
+    from labelaudit.auditing import page
 
     with pytest.raises(UnicodeEncodeError):
         page._write({tmp_path / "r.html": "whole", tmp_path / "r.json": "half \ud800"})

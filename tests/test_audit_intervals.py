@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from audit_cases import LLP, exposed, known_estimates
 
-from labelaudit import report
-from labelaudit.learning.eta import cross_fit
-from labelaudit.report import attack, intervals
-from labelaudit.report.eta import EtaEstimates, calibration_of
-from labelaudit.report.intervals import (
+from labelaudit import auditing as report
+from labelaudit.auditing import attack, intervals
+from labelaudit.auditing.eta import EtaEstimates, calibration_of
+from labelaudit.auditing.intervals import (
     Measured,
     RoundAverages,
     over_bags,
     over_refits,
     over_rounds,
 )
+from labelaudit.learning.eta import cross_fit
 
 
 def test_ratios_over_bags_in_closed_form():

@@ -8,11 +8,11 @@ import pytest
 from audit_cases import MAJORITY, exposed, known_estimates, run, some_rows, write_shop
 
 import labelaudit as la
-from labelaudit import report
-from labelaudit.datasets import read_table
-from labelaudit.mechanisms.practice import censored_ends
-from labelaudit.report import attack, words
-from labelaudit.report.page import environment
+from labelaudit import auditing as report
+from labelaudit.auditing import attack, words
+from labelaudit.auditing.page import environment
+from labelaudit.auditing.table import read_table
+from labelaudit.mechanisms.count_channels import censored_ends
 
 
 @pytest.fixture
@@ -274,7 +274,7 @@ def test_of_ones_own_mechanism_a_contradiction_comes_before_its_guarantee(tmp_pa
         ("CountChannel([[0.5, 0.6], [0.5, 0.5]])", "its channel: ValueError: the rows of matrix"),
     ],
 )
-def test_a_faulty_channel_is_one_line(tmp_path, channel, message):
+def test_a_faulty_channel_is_naming_user_errors(tmp_path, channel, message):
     text = RESPONSE.replace("RandomizedResponse(1.0).channel()", channel)
     with pytest.raises(ValueError, match=f"Mine cannot be audited: {message}"):
         report.AuditPlan(mechanisms=[written(tmp_path, text)])
@@ -296,7 +296,7 @@ def test_every_release_sees_the_same_type_of_label(csv, tmp_path):
     assert "revealed" in page.read_text()
 
 
-def test_a_mechanism_that_fails_under_way_is_one_line(csv, tmp_path, capsys):
+def test_a_mechanism_that_fails_under_way_is_naming_user_errors(csv, tmp_path, capsys):
     fault = "        len(labels) == 600 and {}['x']\n"
     text = RESPONSE.replace("labels, rng):\n", f"labels, rng):\n{fault}")
     arguments = ["--label", "bought", "--prior", "eta", "--mechanisms", written(tmp_path, text)]

@@ -10,17 +10,17 @@ import pytest
 from audit_cases import exposed, run, some_rows
 
 import labelaudit as la
-from labelaudit import datasets, report
-from labelaudit.report import words
-from labelaudit.report.decisions import (
+from labelaudit import auditing as report
+from labelaudit.auditing import words
+from labelaudit.auditing.decisions import (
     AS_GOOD_AS_PROOF,
     EPSILONS,
     close_under_noise,
     guaranteed,
     guaranteed_epsilon,
 )
-from labelaudit.report.plan import Setting, class_settings
-from labelaudit.report.scenarios import leaking_columns
+from labelaudit.auditing.plan import Setting, class_settings
+from labelaudit.auditing.scenarios import leaking_columns
 
 NOISY = ("rr", "geometric", "laplace")
 
@@ -279,18 +279,18 @@ def test_of_several_classes_a_leak_of_one_is_noticed():
 
 def test_columns_that_are_left_out_are_not_used():
     frame = with_a_leak()
-    table = datasets.read_table(frame, label="bought", leave_out=["chapter"])
+    table = report.read_table(frame, label="bought", leave_out=["chapter"])
     assert [column.name for column in table.columns] == ["x", "kind"]
-    named = datasets.read_table(
+    named = report.read_table(
         frame, label="bought", features=["x", "chapter"], leave_out=["chapter"]
     )
     assert [column.name for column in named.columns] == ["x"]
     assert leaking_columns(table) == leaking_columns(named) == ()
     for wrong, message in (("chaptr", "no column 'chaptr'"), ("bought", "label 'bought' cannot")):
         with pytest.raises(ValueError, match=message):
-            datasets.read_table(frame, label="bought", leave_out=[wrong])
+            report.read_table(frame, label="bought", leave_out=[wrong])
     with pytest.raises(TypeError, match="must be a list"):
-        datasets.read_table(frame, label="bought", leave_out="chapter")
+        report.read_table(frame, label="bought", leave_out="chapter")
 
 
 # The recommendation as data

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import labelaudit as la
-from labelaudit import report
+from labelaudit import auditing as report
 
 # Records with these priors; so many of them have the label 1.
 LEVELS = np.array([0.1, 0.35, 0.5, 0.8])

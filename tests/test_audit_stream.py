@@ -11,9 +11,9 @@ import pytest
 from audit_cases import run
 
 import labelaudit as la
+from labelaudit.auditing import AuditPlan, stream
+from labelaudit.auditing.stream import stream_priors
 from labelaudit.learning.sweep.engines import local
-from labelaudit.report import AuditPlan, stream
-from labelaudit.report.stream import stream_priors
 
 PLAN = AuditPlan(bag_sizes=[4], epsilons=[1.0], level=0.9)
 MECHANISMS = {

@@ -10,11 +10,11 @@ from audit_cases import LLP, RR, exposed, some_rows, write_shop
 from matplotlib.figure import Figure
 
 import labelaudit as la
-from labelaudit import report
-from labelaudit.datasets import read_table
-from labelaudit.report import eta, page, utility
-from labelaudit.report.intervals import Curve, Interval, Measured
-from labelaudit.report.utility import Utility
+from labelaudit import auditing as report
+from labelaudit.auditing import eta, page, utility
+from labelaudit.auditing.intervals import Curve, Interval, Measured
+from labelaudit.auditing.table import read_table
+from labelaudit.auditing.utility import Utility
 
 PRIORS = np.random.default_rng(0).beta(2, 5, 3000)
 

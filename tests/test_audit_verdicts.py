@@ -9,19 +9,20 @@ import pytest
 from audit_cases import LLP, RR, exposed, known_estimates, some_rows
 
 import labelaudit as la
-from labelaudit import datasets, report
-from labelaudit.report import expose, words
-from labelaudit.report.attack import Attacks
-from labelaudit.report.eta import (
+from labelaudit import auditing as report
+from labelaudit import datasets
+from labelaudit.auditing import expose, words
+from labelaudit.auditing.attack import Attacks
+from labelaudit.auditing.eta import (
     EtaEstimates,
     at_stake,
     calibration_of,
     excess_of,
     range_p_value,
 )
-from labelaudit.report.intervals import Interval
-from labelaudit.report.scenarios import drawn_again, leaking_columns, leaks
-from labelaudit.report.utility import Utility
+from labelaudit.auditing.intervals import Interval
+from labelaudit.auditing.scenarios import drawn_again, leaking_columns, leaks
+from labelaudit.auditing.utility import Utility
 
 # Facts by construction
 
@@ -304,24 +305,24 @@ def test_a_column_that_holds_the_label_is_named():
     rng = np.random.default_rng(0)
     frame["copy"] = np.where(frame["bought"] == 1, "in", "out")
     frame["score"] = frame["bought"] * 10 + rng.standard_normal(800)
-    table = datasets.read_table(frame, label="bought")
+    table = report.read_table(frame, label="bought")
     assert [leak.column for leak in leaking_columns(table)] == ["copy", "score"]
     # Many categories with few rows each are no leak, however well they fit the rows they are from.
     frame["town"] = [f"town {number}" for number in rng.integers(0, 250, 800)]
-    clean = datasets.read_table(frame[["x", "kind", "town", "bought"]], label="bought")
+    clean = report.read_table(frame[["x", "kind", "town", "bought"]], label="bought")
     assert leaking_columns(clean) == ()
 
 
 def test_repeated_rows_are_named():
     frame = pd.concat([some_rows(300), some_rows(300).head(30)])
-    table = datasets.read_table(frame[["x", "kind", "eta", "bought"]], label="bought")
+    table = report.read_table(frame[["x", "kind", "eta", "bought"]], label="bought")
     assert any("30 rows" in text for text in leaks(table))
 
 
 def test_the_attacker_knows_the_bags_unless_they_are_hidden():
     frame = some_rows(600)
     names = [
-        [column.name for column in datasets.read_table(frame, label="bought", **options).columns]
+        [column.name for column in report.read_table(frame, label="bought", **options).columns]
         for options in ({"bag": "kind"}, {"bag": "kind", "hide_bag": True})
     ]
     assert "kind" in names[0] and "kind" not in names[1]
@@ -468,7 +469,7 @@ def test_new_bags_prove_labels_that_the_same_bags_do_not():
     """With 6% positives and bags of 8, elimination alone proves 60%, 84% and all labels."""
     labels = (np.random.default_rng(0).random(4096) < 0.062).astype(int)
     frame = pd.DataFrame({"p": np.full(4096, 0.062), "ill": labels})
-    table = datasets.read_table(frame, label="ill", prior="p")
+    table = report.read_table(frame, label="ill", prior="p")
     (setting,) = report.AuditPlan(mechanisms=["llp"], bag_sizes=[8]).settings
     once, twice, often = drawn_again(table, table.prior, setting, (1, 2, 5), 0)
     fraction = labels.mean()

@@ -4,7 +4,7 @@ import numpy as np
 import pandas
 import pytest
 
-from labelaudit.datasets import read_table
+from labelaudit.auditing.table import read_table
 
 
 def frame(rows=600):

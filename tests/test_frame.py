@@ -27,6 +27,7 @@ LAYERS = {
     "datasets": 1,
     "plots": 1,
     "learning": 2,
+    "auditing": 3,
     "report": 3,
     "cli": 3,
     "__main__": 3,
@@ -221,11 +222,11 @@ def wrong_arrows(source, module):
         ("labelaudit.attack", "from .ledger import exact", {"ledger"}),
         ("labelaudit.attack", "from .mechanisms import NoRelease", set()),
         ("labelaudit.attack", "def late():\n    import labelaudit.learning.losses", {"learning"}),
-        ("labelaudit.ledger.exact", "from ..report import audit", {"report"}),
+        ("labelaudit.ledger.exact", "from ..auditing import audit", {"auditing"}),
         ("labelaudit.ledger.exact", "from labelaudit import attack, datasets", {"datasets"}),
         ("labelaudit.ledger.exact", "from . import body\nfrom .. import bounds", set()),
-        ("labelaudit.cli", "from labelaudit.report import command", set()),
-        ("labelaudit.report.page", "from book.tools.runner import execute", {"book.tools"}),
+        ("labelaudit.cli", "from labelaudit.auditing import command", set()),
+        ("labelaudit.auditing.page", "from book.tools.runner import execute", {"book.tools"}),
         ("labelaudit.cli", "import book.tools.commands", {"book.tools"}),
         ("labelaudit.learning.training", "from ..datasets import load\nimport torch", set()),
     ],
@@ -243,9 +244,9 @@ def test_arrows_point_one_way():
         assert not wrong, f"{module} may not import {sorted(wrong)}"
 
 
-# A file of `labelaudit/report` may import only files that stand before it here.
-STEPS = ("intervals", "words", "eta", "plan", "attack", "utility", "decisions", "scenarios", "page",
-         "audit", "stream", "command")  # fmt: skip
+# A file of `labelaudit/auditing` may import only files that stand before it here.
+STEPS = ("intervals", "words", "frame", "table", "eta", "plan", "attack", "utility", "decisions",
+         "scenarios", "page", "audit", "stream", "command")  # fmt: skip
 
 
 def later_steps(source, name):
@@ -259,24 +260,26 @@ def later_steps(source, name):
     }
     imported = set()
     for node in set(ast.walk(tree)) - typing_only:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("labelaudit.report"):
-            step = node.module.removeprefix("labelaudit.report").removeprefix(".")
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "labelaudit.auditing"
+        ):
+            step = node.module.removeprefix("labelaudit.auditing").removeprefix(".")
             imported |= {step} if step else {alias.name for alias in node.names}
     return imported & set(STEPS[STEPS.index(name) :])
 
 
 def test_the_steps_of_the_audit_import_one_way():
-    folder = ROOT / "labelaudit" / "report"
+    folder = ROOT / "labelaudit" / "auditing"
     assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(STEPS)
     for name in STEPS:
         assert not later_steps((folder / f"{name}.py").read_text(encoding="utf-8"), name), name
 
 
 def test_a_step_that_imports_a_later_one_is_seen():
-    late = "def f():\n    from labelaudit.report.utility import design"
+    late = "def f():\n    from labelaudit.auditing.utility import design"
     assert later_steps(late, "eta") == {"utility"}
-    assert later_steps("from labelaudit.report import page, words", "attack") == {"page"}
-    hint = "if TYPE_CHECKING:\n    from labelaudit.report.attack import Exposure"
+    assert later_steps("from labelaudit.auditing import page, words", "attack") == {"page"}
+    hint = "if TYPE_CHECKING:\n    from labelaudit.auditing.attack import Exposure"
     assert later_steps(hint, "words") == set()
 
 

@@ -21,7 +21,7 @@ from book.tools.serve import uploads
 from book.tools.serve.jobs import LONGEST_LINE, Job, Queue, end
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
-from labelaudit.report.command import NOT_RECOMMENDED, RECOMMENDED
+from labelaudit.auditing.command import NOT_RECOMMENDED, RECOMMENDED
 
 # The columns that the page may set, with the text beside them; options of the command.
 COLUMNS = {

@@ -136,8 +136,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.label is None:
         return _run_on_priors(arguments, page)
 
-    from labelaudit.mechanisms.own import OwnMechanismError
-    from labelaudit.report.audit import begun
+    from labelaudit.auditing.audit import begun
+    from labelaudit.mechanisms.custom import CustomMechanismError
 
     options = {name: value for name, value in vars(arguments).items() if value is not None}
     for name in ("file", "output", "overwrite", "run", "given", "workers", "address"):
@@ -150,7 +150,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise CommandError(str(error)) from error
     try:
         report = work(progress)
-    except OwnMechanismError as error:
+    except CustomMechanismError as error:
         raise Failure(str(error)) from error
     warnings = [f"Warning: {warning}" for warning in report.warnings]
     _save(report, arguments, page, report.headline, *report.reasons, *warnings)
@@ -159,9 +159,9 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _run_on_priors(arguments: argparse.Namespace, page: Path) -> int:
     """Priors without labels: all rows of a file or folder, in constant memory."""
+    from labelaudit.auditing.plan import AuditPlan, Target
+    from labelaudit.auditing.stream import stream_priors
     from labelaudit.learning.sweep.engines import cores, dask, deaths, local
-    from labelaudit.report.plan import AuditPlan, Target
-    from labelaudit.report.stream import stream_priors
 
     names = ("mechanisms", "bag_sizes", "epsilons", "level", "seed")
     options = {name: value for name in names if (value := getattr(arguments, name)) is not None}

@@ -111,59 +111,69 @@ _RR_PRIOR = (
 )
 
 
-class InUse(NamedTuple):
+class CountChannelKind(NamedTuple):
     """A constructor, what it takes before its number, its style, and what it publishes."""
 
     make: Callable[..., CountChannel]
     parameters: tuple[str, ...]
-    whole: bool
     colour: str
     marker: str
     published: str
+    whole: bool = False
 
 
 _BAG = ("bag_size",)
-IN_USE = {
-    "suppressed": InUse(
-        *(suppressed, _BAG, True, "#D55E00", "P", f"{COUNT}, unless there are fewer than")
+COUNT_CHANNELS = {
+    "suppressed": CountChannelKind(
+        make=suppressed, parameters=_BAG, colour="#D55E00", marker="P",
+        published=f"{COUNT}, unless there are fewer than", whole=True,
     ),
-    "rounded": InUse(
-        *(rounded, _BAG, True, "#56B4E9", "X", f"{COUNT}, to the nearest multiple of")
+    "rounded": CountChannelKind(
+        make=rounded, parameters=_BAG, colour="#56B4E9", marker="X",
+        published=f"{COUNT}, to the nearest multiple of", whole=True,
     ),
-    "censored": InUse(
-        *(censored_ends, _BAG, True, "#8C510A", "p", f"{COUNT}, kept away from 0 and {{k}} by")
+    "censored": CountChannelKind(
+        make=censored_ends, parameters=_BAG, colour="#8C510A", marker="p",
+        published=f"{COUNT}, kept away from 0 and {{k}} by", whole=True,
     ),
-    "gaussian": InUse(
-        *(discrete_gaussian, _BAG, False, "#AA4499", "h", f"{COUNT}, plus Gaussian noise of size")
+    "gaussian": CountChannelKind(
+        make=discrete_gaussian, parameters=_BAG, colour="#AA4499", marker="h",
+        published=f"{COUNT}, plus Gaussian noise of size",
     ),
-    "subset": InUse(random_subset, (), False, "#882255", "*", "a random fraction of the labels:"),
-    "rr-prior": InUse(response_with_prior, ("epsilon",), False, "#332288", "d", _RR_PRIOR),
-}
+    "subset": CountChannelKind(
+        make=random_subset, parameters=(), colour="#882255", marker="*",
+        published="a random fraction of the labels:",
+    ),
+    "rr-prior": CountChannelKind(
+        make=response_with_prior, parameters=("epsilon",), colour="#332288", marker="d",
+        published=_RR_PRIOR,
+    ),
+}  # fmt: skip
 
 
-def kind_in_use(name: str) -> Kind:
+def count_channel_kind(name: str) -> Kind:
     """A kind from a text such as rounded=5.
 
-    >>> kind_in_use("rounded=5").make(bag_size=8).matrix.shape
+    >>> count_channel_kind("rounded=5").make(bag_size=8).matrix.shape
     (9, 3)
     """
     option, _, text = name.partition("=")
-    make, parameters, whole, colour, marker, published = IN_USE[option]
+    known = COUNT_CHANNELS[option]
     try:
         value: Any = float(text)
     except ValueError:
         raise ValueError(f"{option} is written {option}=NUMBER, not {name!r}") from None
-    if whole:
+    if known.whole:
         value = checks.whole_number(int(value) if value.is_integer() else value, option)
 
     def ready(*, bag_size: int = 1, epsilon: float = 1.0) -> Any:
         values = {"bag_size": bag_size, "epsilon": epsilon}
-        return make(*(values[name] for name in parameters), value)
+        return known.make(*(values[name] for name in known.parameters), value)
 
     # A number that cannot be is rejected here, before any work.
     ready()
     return replace(
         KINDS["channel"], name=f"{option} {value:g}", title=f"{option} {value:g}", option=name,
-        make=cast(Any, ready), parameters=parameters, colour=colour, marker=marker,
-        explanation=f"{published} {value:g}",
+        make=cast(Any, ready), parameters=known.parameters, colour=known.colour,
+        marker=known.marker, explanation=f"{known.published} {value:g}",
     )  # fmt: skip

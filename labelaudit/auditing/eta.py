@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from labelaudit.auditing.intervals import Curve, Measured, over_bags
+from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
-from labelaudit.datasets import Table
 from labelaudit.learning.calibration import beta_scale, brier_score, reliability
-from labelaudit.report.intervals import Curve, Measured, over_bags
 
 # Called with a line for each step of the audit.
 Progress = Callable[[str], None]
@@ -124,7 +124,7 @@ def estimate_eta(
     they differ.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.auditing.table import read_table
     >>> frame = pandas.DataFrame({"age": [30, 30, 60, 60] * 100, "ill": [0, 0, 1, 1] * 100})
     >>> table = read_table(frame, label="ill")
     >>> estimate_eta(table, refits=2, seed=0).mean[:4].round(1).tolist()

@@ -22,6 +22,11 @@ import numpy as np
 from scipy.interpolate import lagrange
 
 from labelaudit.advantage import measured
+from labelaudit.auditing.decisions import MOST_PROVEN, meets_by_priors
+from labelaudit.auditing.eta import Progress
+from labelaudit.auditing.page import SavedReport, made_at, plain
+from labelaudit.auditing.plan import AuditPlan, Setting, Target, settings_of
+from labelaudit.auditing.words import sentence
 from labelaudit.checks import Floats
 from labelaudit.distribution import (
     ROUNDING,
@@ -33,13 +38,8 @@ from labelaudit.files import digest, write_atomically
 from labelaudit.kernels.distribution import BINS, RADIX
 from labelaudit.learning.sweep.engines import Engine
 from labelaudit.mechanisms import Mechanism, NoisyCount
-from labelaudit.mechanisms.own import has_channel
+from labelaudit.mechanisms.custom import has_channel
 from labelaudit.partitions import bags_by_size
-from labelaudit.report.decisions import MOST_PROVEN, meets_by_priors
-from labelaudit.report.eta import Progress
-from labelaudit.report.page import SavedReport, made_at, plain
-from labelaudit.report.plan import AuditPlan, Setting, Target, settings_of
-from labelaudit.report.words import sentence
 
 # Rows that a process holds, rows of a part, and rows behind the first guess of a percentile.
 ROWS, PART, GUESSED = 1 << 18, 1 << 22, 1 << 17

@@ -15,16 +15,16 @@ from typing import Any, Self
 import numpy as np
 
 from labelaudit.advantage import additive_advantage
+from labelaudit.auditing import words
+from labelaudit.auditing.attack import Attacks, Exposure
+from labelaudit.auditing.eta import distinct
+from labelaudit.auditing.plan import LEAST_BAGS, Setting, Target, setting_of
+from labelaudit.auditing.utility import Utility, first_bags, worth_of
 from labelaudit.bounds import label_dp_classes_bound
 from labelaudit.checks import Floats
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
 from labelaudit.mechanisms import Kind, Mechanism
-from labelaudit.mechanisms.own import construct, has_channel
-from labelaudit.report import words
-from labelaudit.report.attack import Attacks, Exposure
-from labelaudit.report.eta import distinct
-from labelaudit.report.plan import LEAST_BAGS, Setting, Target, setting_of
-from labelaudit.report.utility import Utility, first_bags, worth_of
+from labelaudit.mechanisms.custom import construct, has_channel
 
 MEETS, MISSES, UNCLEAR = "meets", "misses", "cannot tell"
 # Labels whose worth differs by less than this fraction count as worth the same.
@@ -100,8 +100,8 @@ def decide(
     3. Otherwise both intervals decide, by eta and on the true labels.
 
     >>> import numpy as np
-    >>> from labelaudit.report import AuditPlan, expose
-    >>> from labelaudit.report.eta import EtaEstimates
+    >>> from labelaudit.auditing import AuditPlan, expose
+    >>> from labelaudit.auditing.eta import EtaEstimates
     >>> labels = np.tile([0, 1], 50)
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
@@ -278,8 +278,8 @@ def advise(
     A setting that proves labels is advised only where no other of its kind meets the target.
 
     >>> import numpy as np
-    >>> from labelaudit.report import AuditPlan, expose
-    >>> from labelaudit.report.eta import EtaEstimates
+    >>> from labelaudit.auditing import AuditPlan, expose
+    >>> from labelaudit.auditing.eta import EtaEstimates
     >>> labels = np.tile([0, 1], 50)
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> exposures = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0, 2.0]))

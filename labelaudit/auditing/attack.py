@@ -17,13 +17,19 @@ from scipy.special import expit, logit
 from labelaudit import multiclass
 from labelaudit.advantage import additive_advantage, multiplicative_advantage
 from labelaudit.attack import posterior
+from labelaudit.auditing.eta import EtaEstimates, Labels, Progress
+from labelaudit.auditing.intervals import (
+    Interval,
+    Measured,
+    RoundAverages,
+    over_refits,
+    over_rounds,
+)
+from labelaudit.auditing.plan import AuditPlan, Setting
 from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import CountChannel, Mechanism
-from labelaudit.mechanisms.own import check_epsilon, check_own, has_channel
+from labelaudit.mechanisms.custom import check_custom, check_epsilon, has_channel
 from labelaudit.partitions import bags_by_size, partition
-from labelaudit.report.eta import EtaEstimates, Labels, Progress
-from labelaudit.report.intervals import Interval, Measured, RoundAverages, over_refits, over_rounds
-from labelaudit.report.plan import AuditPlan, Setting
 
 # Records that a refit attacks: their standard errors are far below any target. A small table is
 # attacked several times in each refit, in other bags and with fresh noise.
@@ -327,7 +333,7 @@ def expose(
     """Attack every setting of the plan, or the given ones; options are those of `Attacks`.
 
     >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates
+    >>> from labelaudit.auditing.eta import EtaEstimates
     >>> labels = np.tile([0, 1], 50)
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
@@ -374,7 +380,7 @@ def compare_bags(
     """Each mechanism that takes bags of any size, on the table's bags and on random ones.
 
     >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates
+    >>> from labelaudit.auditing.eta import EtaEstimates
     >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
     >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2])
@@ -418,7 +424,7 @@ def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[S
         for size in sizes if setting.own else ():
             with setting.naming_errors():
                 name = f"{setting.kind.name} (bags of {size})"
-                checked &= check_own(setting.in_bags_of(size), name)
+                checked &= check_custom(setting.in_bags_of(size), name)
         largest = setting.in_bags_of(sizes[-1])
         yield replace(setting, mechanism=largest, parameters=rest, checked=checked)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labelaudit.report.attack import Exposure
+    from labelaudit.auditing.attack import Exposure
 
 FOLDER = Path(__file__).parent
 # Why a setting meets the target, misses it, or neither can be told: the end of a sentence.
@@ -122,7 +122,7 @@ def two_digits(number: float) -> str:
 def explained(exposure: "Exposure") -> str:
     """What a setting publishes, and by how much it can change the odds about anybody.
 
-    >>> from labelaudit.report.plan import settings_of
+    >>> from labelaudit.auditing.plan import settings_of
     >>> from types import SimpleNamespace
     >>> [setting] = settings_of(["rr"], [8], [1.0])
     >>> explained(SimpleNamespace(setting=setting, epsilon=1.0, guarantee=1.0, rows=1))

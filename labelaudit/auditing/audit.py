@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labelaudit.checks import Floats, Ints
-from labelaudit.datasets import Table
-from labelaudit.report import page, scenarios, words
-from labelaudit.report.attack import (
+from labelaudit.auditing import page, scenarios, words
+from labelaudit.auditing.attack import (
     MOST_RECORDS,
     Attacks,
     BagComparison,
@@ -22,7 +20,7 @@ from labelaudit.report.attack import (
     attack_classes,
     compare_bags,
 )
-from labelaudit.report.decisions import (
+from labelaudit.auditing.decisions import (
     Advice,
     Decision,
     Recommendation,
@@ -35,7 +33,7 @@ from labelaudit.report.decisions import (
     recommend,
     searched,
 )
-from labelaudit.report.eta import (
+from labelaudit.auditing.eta import (
     FOLDS,
     SIGNIFICANT,
     BagFacts,
@@ -46,8 +44,10 @@ from labelaudit.report.eta import (
     class_etas,
     estimate_eta,
 )
-from labelaudit.report.plan import AuditPlan, Setting, Target, prepared, prepared_classes
-from labelaudit.report.utility import Utility, class_worth, measure_utility
+from labelaudit.auditing.plan import AuditPlan, Setting, Target, prepared, prepared_classes
+from labelaudit.auditing.table import Table
+from labelaudit.auditing.utility import Utility, class_worth, measure_utility
+from labelaudit.checks import Floats, Ints
 
 if TYPE_CHECKING:
     import pandas
@@ -219,7 +219,7 @@ def run(
     """Estimate eta, attack every setting, find who is exposed and what it costs, and advise.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.auditing.table import read_table
     >>> plan = AuditPlan(mechanisms=["rr"], target=Target("additive", 0.05), search=False)
     >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
     >>> report = run(read_table(frame, label="ill", prior="eta"), plan)
@@ -338,7 +338,7 @@ def with_time_left(progress: Progress, table: Table, plan: AuditPlan) -> Progres
     """The same lines, each with the time that is left if later steps take their usual part of it.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.auditing.table import read_table
     >>> frame = pandas.DataFrame({"p": [0.5] * 40, "ill": [0, 1] * 20})
     >>> table = read_table(frame, label="ill", prior="p")
     >>> with_time_left(print, table, AuditPlan())("who is exposed")

@@ -14,22 +14,22 @@ from typing import Any, Self
 import numpy as np
 
 from labelaudit import checks
+from labelaudit.auditing.eta import LEARNERS, MATTERS, MOST_IN_BATCH
+from labelaudit.auditing.frame import read_frame
+from labelaudit.auditing.table import Table, read_table
 from labelaudit.checks import Ints
 from labelaudit.command_line import did_you_mean
-from labelaudit.datasets import Table, read_table
-from labelaudit.datasets.frame import read_frame
 from labelaudit.mechanisms import KINDS, Kind, Mechanism
-from labelaudit.mechanisms.own import (
+from labelaudit.mechanisms.count_channels import COUNT_CHANNELS
+from labelaudit.mechanisms.custom import (
     PARAMETERS,
-    OwnMechanismError,
-    check_own,
+    CustomMechanismError,
+    check_custom,
     construct,
     kind_named,
-    one_line,
+    naming_user_errors,
 )
-from labelaudit.mechanisms.practice import IN_USE
 from labelaudit.multiclass import ClassProportions, ClassRandomizedResponse, ClassResponseWithPrior
-from labelaudit.report.eta import LEARNERS, MATTERS, MOST_IN_BATCH
 
 BAG_SIZES = (2, 8, 32)
 # The default target as a fraction of what is at stake.
@@ -52,7 +52,7 @@ MOST_SPLITS = 2000
 CLASS_OPTIONS = ("rr", "llp", "rr-prior")
 RR_PRIOR = replace(
     KINDS["RR"], name="RR with prior", title="randomized response with a prior", option="rr-prior",
-    colour=IN_USE["rr-prior"].colour, marker=IN_USE["rr-prior"].marker,
+    colour=COUNT_CHANNELS["rr-prior"].colour, marker=COUNT_CHANNELS["rr-prior"].marker,
     explanation="of the likeliest classes one is released: the true one, or another at random",
 )  # fmt: skip
 
@@ -157,7 +157,11 @@ class Setting:
 
     def naming_errors(self) -> AbstractContextManager[None]:
         """Whatever a mechanism of the user's own raises becomes one line that names it."""
-        return one_line(f"{self.title} failed", OwnMechanismError) if self.own else nullcontext()
+        return (
+            naming_user_errors(f"{self.title} failed", CustomMechanismError)
+            if self.own
+            else nullcontext()
+        )
 
 
 def settings_of(
@@ -186,7 +190,7 @@ def setting_of(kind: Kind, values: dict[str, Any]) -> Setting:
     """A setting of a kind, checked where the mechanism is the user's own."""
     setting = Setting(kind, construct(kind, values), tuple(values.items()))
     if setting.own:
-        setting = replace(setting, checked=check_own(setting.mechanism, setting.title))
+        setting = replace(setting, checked=check_custom(setting.mechanism, setting.title))
     return setting
 
 

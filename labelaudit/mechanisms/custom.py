@@ -18,7 +18,7 @@ from scipy.spatial import KDTree
 from labelaudit.attack import posterior
 from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import KINDS, CountChannel, Kind, Mechanism, NoisyCount
-from labelaudit.mechanisms.practice import IN_USE, kind_in_use
+from labelaudit.mechanisms.count_channels import COUNT_CHANNELS, count_channel_kind
 
 # The kinds that an audit makes from a bag size and an epsilon, by their names in a plan.
 PARAMETERS = ("bag_size", "epsilon")
@@ -30,18 +30,18 @@ OPTIONS = {
 # What a log ratio may exceed epsilon by, for rounding.
 ROUNDING = 1e-6
 # Releases of each count before an audit, the most counts, the most labels.
-TRIALS, MOST_COUNTS, MOST_LABELS = 20, 65, 1_000_000
+TRIALS, MAX_COUNTS, MAX_LABELS = 20, 65, 1_000_000
 # A comparison of frequencies with a channel takes more releases of each count. An honest mechanism
 # is rejected with this probability; the draws are fixed, so that it is rejected always or never.
-LEAST_COMPARED, MOST_COMPARED = 100, 400
+MIN_COMPARED, MAX_COMPARED = 100, 400
 FALSE_ALARM = 1e-6
 # Frequencies are compared where at least this many releases are expected.
-LEAST_EXPECTED = 5
+MIN_EXPECTED = 5
 # Random projections that tell two columns of a channel apart.
 PROJECTIONS = 6
 
 
-class OwnMechanismError(ValueError):
+class CustomMechanismError(ValueError):
     """A mechanism of the user's own is invalid, or failed during the audit."""
 
 
@@ -53,13 +53,13 @@ def kind_named(name: str) -> Kind:
     """
     if name in OPTIONS:
         return OPTIONS[name]
-    if name.partition("=")[0] in IN_USE:
-        return kind_in_use(name)
+    if name.partition("=")[0] in COUNT_CHANNELS:
+        return count_channel_kind(name)
     file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
     path = Path(file)
     if path.suffix not in (".py", ".csv"):
         known = ", ".join(OPTIONS)
-        more = ", ".join(f"{option}=NUMBER" for option in IN_USE)
+        more = ", ".join(f"{option}=NUMBER" for option in COUNT_CHANNELS)
         raise ValueError(
             f"a mechanism is one of {known}, {more}, a .py or a .csv file, not {name!r}"
         )
@@ -84,7 +84,7 @@ def construct(kind: Kind, values: dict[str, Any]) -> Mechanism:
     if not kind.own:
         return kind.make(**values)
     shown = ", ".join(f"{name}={value:g}" for name, value in values.items())
-    with one_line(f"{kind.name}({shown}) cannot be made"):
+    with naming_user_errors(f"{kind.name}({shown}) cannot be made"):
         return kind.make(**values)
 
 
@@ -117,7 +117,7 @@ def _read_channel(path: Path) -> CountChannel:
 def _read_class(path: Path, wanted: str) -> type[Mechanism]:
     # Two files may have the same stem.
     name = str(path.resolve())
-    with one_line(f"{path} cannot be run"):
+    with naming_user_errors(f"{path} cannot be run"):
         defined = runpy.run_path(str(path), run_name=name)
     classes = {
         each: value
@@ -153,24 +153,24 @@ def has_channel(mechanism: Mechanism) -> bool:
     return True
 
 
-def check_own(mechanism: Mechanism, name: str) -> bool:
+def check_custom(mechanism: Mechanism, name: str) -> bool:
     """Reject what cannot be audited; say whether epsilon is known from the mechanism's channel."""
     _try_release(mechanism, name)
     channel = _channel_of(mechanism, name)
     if channel is None:
         return False
     check_epsilon(mechanism.epsilon, channel.epsilon, name, "its channel")
-    with one_line(f"{name} cannot be audited"):
+    with naming_user_errors(f"{name} cannot be audited"):
         _compare(mechanism, channel, name)
     return True
 
 
 @contextmanager
-def one_line(start: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
+def naming_user_errors(start: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
     """Whatever the user's code raises becomes an error of one line."""
     try:
         yield
-    except OwnMechanismError:
+    except CustomMechanismError:
         raise
     except (Exception, SystemExit) as error:
         raise kind(f"{start}: {type(error).__name__}: {error}") from error
@@ -179,22 +179,24 @@ def one_line(start: str, kind: type[ValueError] = ValueError) -> Iterator[None]:
 def check_epsilon(epsilon: float, largest: float, name: str, where: str) -> None:
     """Reject a mechanism with a log ratio above the epsilon that it declares.
 
-    >>> check_epsilon(0.5, 2.0, "Mine", "its channel")
+    >>> check_epsilon(0.5, 2.0, "Mine", "its channel")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    labelaudit.mechanisms.own.OwnMechanismError: Mine declares epsilon 0.5, but its channel shows 2
+    labelaudit.mechanisms.custom.CustomMechanismError: Mine declares epsilon 0.5, but ... shows 2
     """
     if largest > epsilon * (1 + ROUNDING) + ROUNDING:
         shown = "none" if math.isinf(largest) else f"{largest:.4g}"
-        raise OwnMechanismError(f"{name} declares epsilon {epsilon:g}, but {where} shows {shown}")
+        raise CustomMechanismError(
+            f"{name} declares epsilon {epsilon:g}, but {where} shows {shown}"
+        )
 
 
 def _try_release(mechanism: Mechanism, name: str) -> None:
     """Release bags of every count and attack two, so that a mistake shows before any training."""
     rng = np.random.default_rng(0)
-    with one_line(f"{name} cannot be audited"):
+    with naming_user_errors(f"{name} cannot be audited"):
         size = mechanism.bag_size
-        counts = np.unique(np.linspace(0, size, min(size + 1, MOST_COUNTS)).round())
-        times = max(1, min(TRIALS, MOST_LABELS // (counts.size * size)))
+        counts = np.unique(np.linspace(0, size, min(size + 1, MAX_COUNTS)).round())
+        times = max(1, min(TRIALS, MAX_LABELS // (counts.size * size)))
         labels = np.arange(size) < np.repeat(counts, times)[:, None]
         releases = np.asarray(mechanism.release(labels.astype(np.int64), rng))
         after: Any = posterior(np.full((2, size), 0.5), mechanism, releases[[0, -1]])
@@ -213,7 +215,7 @@ def _try_release(mechanism: Mechanism, name: str) -> None:
 def _channel_of(mechanism: Mechanism, name: str) -> CountChannel | None:
     """The channel; None where a TypeError says that there is no matrix."""
     channel: Any = None
-    with one_line(f"{name} cannot be audited: its channel"), suppress(TypeError):
+    with naming_user_errors(f"{name} cannot be audited: its channel"), suppress(TypeError):
         channel = mechanism.channel()
     if channel is None:
         return None
@@ -239,9 +241,9 @@ def _compare(mechanism: Mechanism, channel: CountChannel, name: str) -> None:
     must fit the channel, and which release of a group occurs must not depend on the bag.
     """
     size = mechanism.bag_size
-    number = min(size + 1, MOST_COUNTS, MOST_LABELS // (2 * LEAST_COMPARED * size))
+    number = min(size + 1, MAX_COUNTS, MAX_LABELS // (2 * MIN_COMPARED * size))
     counts = np.unique(np.linspace(0, size, max(number, 2)).round()).astype(np.int64)
-    times = min(max(MOST_LABELS // (2 * counts.size * size), LEAST_EXPECTED), MOST_COMPARED)
+    times = min(max(MAX_LABELS // (2 * counts.size * size), MIN_EXPECTED), MAX_COMPARED)
     ones = np.arange(size) < counts[:, None]
     bags = np.concatenate([ones, ones[:, ::-1]]).astype(np.int64)
     drawn = mechanism.release(np.repeat(bags, times, axis=0), np.random.default_rng(1))
@@ -255,7 +257,7 @@ def _compare(mechanism: Mechanism, channel: CountChannel, name: str) -> None:
     np.add.at(observed.T, groups, table.T)
     bag, group = np.unravel_index(np.argmax(np.abs(observed - expected)), observed.shape)
     if (observed[expected == 0] > 0).any() or _p_value(observed, expected) < FALSE_ALARM:
-        raise OwnMechanismError(
+        raise CustomMechanismError(
             f"{name} does not release what its channel says: for {bags[bag].sum()} ones of {size}"
             f" {observed[bag, group]:.0f} of {times} releases were of a kind that the channel"
             f" expects {expected[bag, group]:.0f} times"
@@ -265,7 +267,7 @@ def _compare(mechanism: Mechanism, channel: CountChannel, name: str) -> None:
         members = members[members.sum(axis=1) > 0]
         fractions = members.sum(axis=0) / members.sum()
         if _p_value(members, members.sum(axis=1, keepdims=True) * fractions) < FALSE_ALARM:
-            raise OwnMechanismError(
+            raise CustomMechanismError(
                 f"{name} releases more than its likelihood tells: it gives releases such as"
                 f" {np.ravel(releases[groups == group])[0]:g} the likelihood of others, but they"
                 " come with other labels"
@@ -290,7 +292,7 @@ def _column_groups(
     distance, nearest = tree.query(likelihoods @ weights, p=math.inf)
     far = distance > ROUNDING
     if far.any():
-        raise OwnMechanismError(
+        raise CustomMechanismError(
             f"{name} can release {np.ravel(releases[far])[0]:g}, whose likelihood is that of no"
             " column of its channel"
         )
@@ -301,10 +303,10 @@ def _column_groups(
 
 def _p_value(observed: Floats, expected: Floats) -> float:
     """Pearson's chi-square test, row by row; cells with a small expectation are added up."""
-    small = expected < LEAST_EXPECTED
+    small = expected < MIN_EXPECTED
     rests = [np.where(small, table, 0).sum(axis=1, keepdims=True) for table in (observed, expected)]
     cells = np.hstack([np.where(small, 0, expected), rests[1]])
-    used = cells >= LEAST_EXPECTED
+    used = cells >= MIN_EXPECTED
     fractions = cells / expected.sum(axis=1, keepdims=True)
     # The expected value of the sum: the cells of a row less 1 where all of them are used.
     freedom = (1 - fractions)[used].sum()

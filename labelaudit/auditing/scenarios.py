@@ -11,19 +11,19 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from labelaudit.advantage import label_advantage
+from labelaudit.auditing import words
+from labelaudit.auditing.attack import MOST_RECORDS, attack, plug_in_advantage
+from labelaudit.auditing.eta import EtaEstimates, Labels, distinct
+from labelaudit.auditing.intervals import Curve, Interval, Measured, over_bags, over_refits
+from labelaudit.auditing.plan import AuditPlan, Setting
+from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
-from labelaudit.datasets import Table
 from labelaudit.estimates import advantage_with_known_members, sampled_advantage
 from labelaudit.mechanisms import Mechanism, NoisyCount
-from labelaudit.mechanisms.own import has_channel
+from labelaudit.mechanisms.custom import has_channel
 from labelaudit.partitions import partition
 from labelaudit.redrawn import redrawn_attack
 from labelaudit.repeated import Repeated
-from labelaudit.report import words
-from labelaudit.report.attack import MOST_RECORDS, attack, plug_in_advantage
-from labelaudit.report.eta import EtaEstimates, Labels, distinct
-from labelaudit.report.intervals import Curve, Interval, Measured, over_bags, over_refits
-from labelaudit.report.plan import AuditPlan, Setting
 
 # Priors at which the mean over the rest of a bag is computed, and the most members of those bags.
 FINEST, COARSEST = 101, 11
@@ -103,8 +103,8 @@ def by_group(
     distribution of the release is not known.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
-    >>> from labelaudit.report import AuditPlan, estimate_eta
+    >>> from labelaudit.auditing.table import read_table
+    >>> from labelaudit.auditing import AuditPlan, estimate_eta
     >>> frame = pandas.DataFrame({"eta": [0.5, 0.1] * 500, "sex": ["f", "m"] * 500})
     >>> frame["ill"] = [1, 0, 0, 0] * 250
     >>> table = read_table(frame, label="ill", prior="eta", by="sex")
@@ -168,7 +168,7 @@ def knowing_more(estimates: EtaEstimates, setting: Setting, plan: AuditPlan) -> 
     numbers to take, the labels that are not known, the record's own included, are halved in steps.
 
     >>> import numpy as np
-    >>> from labelaudit.report.eta import EtaEstimates
+    >>> from labelaudit.auditing.eta import EtaEstimates
     >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), np.tile([0, 1], 50))
     >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2], repeats=[1])
     >>> cases = knowing_more(estimates, plan.settings[0], plan)
@@ -243,8 +243,8 @@ def drawn_again(
     """The attack on labels that are released again in bags drawn anew; bags of one have no others.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
-    >>> from labelaudit.report import AuditPlan
+    >>> from labelaudit.auditing.table import read_table
+    >>> from labelaudit.auditing import AuditPlan
     >>> frame = pandas.DataFrame({"p": [0.5] * 400, "ill": [0, 1] * 200})
     >>> table = read_table(frame, label="ill", prior="p")
     >>> [setting] = AuditPlan(mechanisms=["llp"], bag_sizes=[4]).settings
@@ -290,7 +290,7 @@ def leaking_columns(
     """The columns that alone give the label away; of several classes that separate any of them.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.auditing.table import read_table
     >>> frame = pandas.DataFrame({"age": range(0, 400, 2), "copy": ["a", "b"] * 100})
     >>> leaking_columns(read_table(frame.assign(ill=[0, 1] * 100), label="ill"))
     (Leak(column='copy', area=1.0, value=''),)
@@ -311,7 +311,7 @@ def leaks(table: Table, copies: Sequence[Leak] = ()) -> list[str]:
     """What makes an audit look better than it is: repeated persons or rows, a copy of the label.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
+    >>> from labelaudit.auditing.table import read_table
     >>> frame = pandas.DataFrame({"age": [1, 1, 2, 3], "ill": [0, 0, 1, 1]})
     >>> [text.split(" equal")[0] for text in leaks(read_table(frame, label="ill"))]
     ['1 rows (25.0%)']

@@ -21,14 +21,14 @@ from scipy.special import expit
 
 from labelaudit import multiclass
 from labelaudit.advantage import worth
+from labelaudit.auditing.eta import NETWORK, Progress, design
+from labelaudit.auditing.intervals import Curve, Interval, over_refits
+from labelaudit.auditing.plan import Setting
+from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
-from labelaudit.datasets import Table
 from labelaudit.mechanisms import Mechanism
-from labelaudit.mechanisms.own import has_channel
+from labelaudit.mechanisms.custom import has_channel
 from labelaudit.partitions import partition
-from labelaudit.report.eta import NETWORK, Progress, design
-from labelaudit.report.intervals import Curve, Interval, over_refits
-from labelaudit.report.plan import Setting
 
 MOST_ROWS = 20_000
 # Records behind the worth of a setting.
@@ -75,8 +75,8 @@ def measure_utility(
     """Clean labels first, then each setting; the network is trained for `focus` alone.
 
     >>> import pandas
-    >>> from labelaudit.datasets import read_table
-    >>> from labelaudit.report import AuditPlan
+    >>> from labelaudit.auditing.table import read_table
+    >>> from labelaudit.auditing import AuditPlan
     >>> frame = pandas.DataFrame({"eta": [0.5] * 200, "ill": [0, 1] * 100})
     >>> table = read_table(frame, label="ill", prior="eta")
     >>> plan = AuditPlan(mechanisms=["rr"], epsilons=[1.0])

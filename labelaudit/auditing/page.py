@@ -22,29 +22,29 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from labelaudit.files import write_atomically
-from labelaudit.mechanisms import KINDS
-from labelaudit.report import words
-from labelaudit.report.attack import MOST_RECORDS, MOST_WITH_MATRIX, SURE, Exposure, rounds_for
-from labelaudit.report.decisions import (
+from labelaudit.auditing import words
+from labelaudit.auditing.attack import MOST_RECORDS, MOST_WITH_MATRIX, SURE, Exposure, rounds_for
+from labelaudit.auditing.decisions import (
     COMPARABLE,
     MATERIAL,
     MOST_PROVEN,
     Decision,
     Recommendation,
 )
-from labelaudit.report.eta import FOLDS, MATTERS
-from labelaudit.report.intervals import COVERAGE, Interval
-from labelaudit.report.plan import Setting
-from labelaudit.report.scenarios import LEAST_IN_GROUP, MOST_WITH_KNOWN
-from labelaudit.report.utility import MOST_ROWS
+from labelaudit.auditing.eta import FOLDS, MATTERS
+from labelaudit.auditing.intervals import COVERAGE, Interval
+from labelaudit.auditing.plan import Setting
+from labelaudit.auditing.scenarios import LEAST_IN_GROUP, MOST_WITH_KNOWN
+from labelaudit.auditing.utility import MOST_ROWS
+from labelaudit.files import write_atomically
+from labelaudit.mechanisms import KINDS
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from labelaudit.report.audit import Report
+    from labelaudit.auditing.audit import Report
 
 # The version of the names in the JSON file: it grows where one of them changes its meaning.
 SCHEMA = 1

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labelaudit.auditing.frame import check_columns, quoted, read_frame
 from labelaudit.checks import Floats, Ints
-from labelaudit.datasets.frame import check_columns, quoted, read_frame
 from labelaudit.files import file_digest
 
 # The kinds of numpy dtype that hold measurements: numbers and dates.
