@@ -245,8 +245,9 @@ def test_arrows_point_one_way():
 
 
 # A file of `labelaudit/auditing` may import only files that stand before it here.
-STEPS = ("intervals", "words", "frame", "table", "eta", "plan", "attack", "utility", "decisions",
-         "scenarios", "page", "audit", "stream", "command")  # fmt: skip
+STEPS = ("intervals", "words", "frame", "table", "options", "settings", "eta", "attack",
+         "given_bags", "decisions", "utility", "search", "leaks", "scenarios", "figures", "page",
+         "report", "flow", "priors", "command")  # fmt: skip
 
 
 def later_steps(source, name):

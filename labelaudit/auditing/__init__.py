@@ -1,62 +1,49 @@
-"""An audit of a table of your own: a table with a sensitive label in, a report out.
+"""An audit of a table of your own: a table with a sensitive label in, a recommendation out.
 
-`labelaudit.audit` does all of it; each step is a function of its own. A row of the table goes
-through them in one direction: `plan` reads and checks the table, `eta` learns the attacker's prior,
-`attack` averages the attack on every setting, `utility` measures what a setting costs, `decisions`
-decides what meets the target, `scenarios` shows what the average does not, and `page` writes all of
-it. `audit` calls them; `words` holds the sentences, `intervals` the errors of numbers. `stream` is
-for priors of any size, without labels.
+`audit` does all of it; each step is a function of its own, and a file. A row goes through them in
+one direction: `table` reads it, `options` and `settings` say what to compare, `eta` learns the
+attacker's prior, `attack` averages the attack on every setting, `given_bags` on the table's own
+bags, `decisions` says what meets the target, `search` looks between the settings, `utility`
+measures what one costs, `scenarios` shows what the average does not and `leaks` what misleads.
+`report` holds the numbers, and `page` and `figures` show them in the sentences of `words`. `flow`
+calls them all. The settings stand in one data frame, a row for each. `priors` is for priors of any
+size, without labels.
 
->>> from labelaudit.auditing import AuditPlan
->>> [setting.title for setting in AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings]
+>>> from labelaudit.auditing import settings_of
+>>> [setting.title for setting in settings_of(["rr"], [], [1.0])]
 ['RR (epsilon 1)']
 """
 
-from labelaudit.auditing.attack import SURE, compare_bags, expose
-from labelaudit.auditing.audit import Report, audit, run
-from labelaudit.auditing.decisions import (
-    Advice,
-    Decision,
-    Guarantee,
-    Recommendation,
-    advise,
-    decide,
-    recommend,
-)
-from labelaudit.auditing.eta import EtaEstimates, bag_facts, estimate_eta
-from labelaudit.auditing.page import as_html, as_json, tables
-from labelaudit.auditing.plan import AuditPlan, Target
-from labelaudit.auditing.scenarios import knowing_more, most_exposed
-from labelaudit.auditing.stream import stream_priors
-from labelaudit.auditing.table import Table, read_table
-from labelaudit.auditing.utility import measure_utility
+from importlib import import_module
+from typing import Any
 
-__all__ = [
-    "SURE",
-    "Advice",
-    "AuditPlan",
-    "Decision",
-    "EtaEstimates",
-    "Guarantee",
-    "Recommendation",
-    "Report",
-    "Table",
-    "Target",
-    "advise",
-    "as_html",
-    "as_json",
-    "audit",
-    "bag_facts",
-    "compare_bags",
-    "decide",
-    "estimate_eta",
-    "expose",
-    "knowing_more",
-    "measure_utility",
-    "most_exposed",
-    "read_table",
-    "recommend",
-    "run",
-    "stream_priors",
-    "tables",
-]
+# Each name and the module that it is loaded from, when it is first used.
+_MODULES = {
+    "attack": "SURE Attacks attack_settings",
+    "decisions": "Choice Guarantee Recommendation choose decide decide_all recommend",
+    "eta": "Calibration Eta estimate_eta trusted_eta",
+    "given_bags": "BagFacts attack_given_bags bag_facts",
+    "intervals": "Interval",
+    "options": "Options Target",
+    "page": "as_html",
+    "priors": "PriorsReport audit_priors",
+    "report": "Report as_json",
+    "flow": "audit run",
+    "scenarios": "by_group drawn_again knowing_more most_exposed",
+    "settings": "Setting settings_for settings_of",
+    "table": "Columns Feature Table read",
+    "utility": "measure_utility worth_of",
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name on first use, so that a command answers at once."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

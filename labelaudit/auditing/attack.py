@@ -1,256 +1,239 @@
 """The attack on every setting: what eta promises, what the true labels show, averaged over rounds.
 
 A round puts the records into bags, releases their labels and guesses them. Bags are random ones of
-one size, or the table's own; labels have two classes or more.
+one size, or the table's own. Labels have two classes or more, and eta has one more axis than they.
 """
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.random import Generator
 from scipy.special import expit, logit
 
 from labelaudit import multiclass
 from labelaudit.advantage import additive_advantage, multiplicative_advantage
 from labelaudit.attack import posterior
-from labelaudit.auditing.eta import EtaEstimates, Labels, Progress
+from labelaudit.auditing.eta import Eta, Progress, guess_of
 from labelaudit.auditing.intervals import (
-    Interval,
-    Measured,
     RoundAverages,
-    over_refits,
-    over_rounds,
+    ValueWithError,
+    mean_over_rounds,
+    pooled_by_rubin,
 )
-from labelaudit.auditing.plan import AuditPlan, Setting
+from labelaudit.auditing.options import Options
+from labelaudit.auditing.settings import Setting, settings_for
+from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
-from labelaudit.mechanisms import CountChannel, Mechanism
-from labelaudit.mechanisms.custom import check_custom, check_epsilon, has_channel
-from labelaudit.partitions import bags_by_size, partition
+from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms.custom import check_epsilon, has_channel
+from labelaudit.partitions import partition
 
 # Records that a refit attacks: their standard errors are far below any target. A small table is
 # attacked several times in each refit, in other bags and with fresh noise.
-MOST_RECORDS = 250_000
-MOST_ROUNDS = 10
+MAX_RECORDS = 250_000
+MAX_ROUNDS = 10
 # The table's own bags are attacked size by size, which takes long: the most rounds of a refit.
-MOST_OWN_ROUNDS = 4
+MAX_OWN_ROUNDS = 4
 # The largest bag for a channel that is a matrix with a row for each count.
-MOST_WITH_MATRIX = 2048
+MAX_WITH_MATRIX = 2048
 # Groups of bags that give the error of a percentile.
 GROUPS = 8
 # A label counts as known where the attacker gives it at least this probability.
 SURE = 0.95
-# Every number that is a ratio of sums over bags: what one record could have added to it, and its
-# smallest and largest possible value.
-NUMBERS = {
-    "plug_in": (0.0, 0, 0.5), "realised": (1.0, -1, 1), "difference": (1.0, -1.5, 1),
-    "revealed": (0.0, 0, 1),
-    "gain 0": (1.0, -1, 1), "before 0": (0.0, 0, 1), "after 0": (1.0, 0, 1),
-    "gain 1": (1.0, -1, 1), "before 1": (0.0, 0, 1), "after 1": (1.0, 0, 1),
-}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ByLabel:
-    """What the release does to the records with one true label.
+@dataclass(frozen=True, kw_only=True)
+class Attacked:
+    """What a release of the true labels shows of each record: arrays (bags, members).
 
-    `gain` is the attacker's gain in accuracy on them. `sure_before` and `sure_after` are the
-    fractions whose true label the attacker gives a probability of at least `SURE`.
+    The attacker's expected and realised gain in accuracy, whether the label is proven, |I|, and the
+    probability of the true class without the release and with it.
     """
 
-    label: int
-    gain: Interval
-    sure_before: Interval
-    sure_after: Interval
-
-
-@dataclass(frozen=True)
-class Exposure:
-    """What a setting reveals, with intervals by bag that include refitting eta.
-
-    `difference` is realised minus plug-in advantage, from the same bags. `percentile` is that of
-    |I| over the records, `revealed` the fraction of them whose label the release proves. `rows` are
-    the most rows of a person.
-    """
-
-    setting: Setting
-    plug_in: Interval
-    realised: Interval
-    difference: Interval
-    percentile: Interval
-    revealed: Interval
-    by_label: tuple[ByLabel, ...]
-    method: str
-    rows: int = 1
-
-    @property
-    def title(self) -> str:
-        """The setting in short."""
-        return self.setting.title
-
-    @property
-    def epsilon(self) -> float:
-        """What the mechanism declares."""
-        return self.setting.mechanism.epsilon
-
-    @property
-    def guarantee(self) -> float:
-        """Epsilon for a person where it was checked; infinite where it is only declared."""
-        return self.epsilon * self.rows if self.setting.checked else math.inf
-
-    @property
-    def contradicted(self) -> bool:
-        """Whether plug-in and realised advantage differ by more than two standard errors."""
-        return bool(abs(self.difference.value) > 2 * self.difference.standard_error)
-
-    @property
-    def refuted(self) -> bool:
-        """Whether they differ by more than happens at random in any of many settings."""
-        return bool(abs(self.difference.value) > 4 * self.difference.standard_error)
-
-
-@dataclass(frozen=True)
-class AttackRound:
-    """A release of the true labels in bags of one size: numbers by bag and by record.
-
-    `records` are expected gain, realised gain, their difference, and whether the label is proven.
-    """
-
-    sums: Floats
-    sizes: Floats
+    labels: Ints
+    expected: Floats
+    gain: Floats
+    proven: Floats
     shifts: Floats
+    before: Floats
+    after: Floats
     method: str
-    records: Sequence[Floats] = ()
 
 
-def attack(eta: Floats, labels: Ints, mechanism: Mechanism, rng: Generator) -> AttackRound:
-    """Release the labels and guess them, with the release and without."""
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A ratio of sums over bags: what one record can add to it unseen, its least and most."""
+
+    unseen: float
+    low: float
+    high: float
+
+
+def numbers_of(classes: int) -> dict[str, Number]:
+    """Every number that is measured of a setting, by its column.
+
+    `gain_0` is the gain in accuracy on records whose true class is the first; `sure_before_0` and
+    `sure_after_0` are the fractions of them whose class has a probability of at least `SURE`.
+    """
+    # No advantage is above what guessing at random gets wrong.
+    numbers = {
+        "plug_in": Number(unseen=0.0, low=0, high=1 - 1 / classes),
+        "realised": Number(unseen=1.0, low=-1, high=1),
+        "difference": Number(unseen=1.0, low=-1.5, high=1),
+        "revealed": Number(unseen=0.0, low=0, high=1),
+    }
+    for label in range(classes):
+        numbers[f"gain_{label}"] = Number(unseen=1.0, low=-1, high=1)
+        numbers[f"sure_before_{label}"] = Number(unseen=0.0, low=0, high=1)
+        numbers[f"sure_after_{label}"] = Number(unseen=1.0, low=0, high=1)
+    return numbers
+
+
+def attack(eta: Floats, labels: Ints, mechanism: Mechanism, rng: Generator) -> Attacked:
+    """Release the labels of bags and guess them, with the release and without.
+
+    `eta` is (bags, members, classes). Of several classes |I| is the largest change of the log-odds
+    of any, and a label is proven where one class is left.
+    """
     expected, method = plug_in_advantage(eta, mechanism, rng)
-    shifts = multiplicative_advantage(eta, mechanism, mechanism.release(labels, rng))
-    name, largest = type(mechanism).__name__, float(np.abs(shifts).max())
-    check_epsilon(mechanism.epsilon, largest, name, "the attack")
-    # The log-odds move by the shifts; a certain prior stays.
-    after = expit(logit(eta) + shifts)
-    positive = labels == 1
-    gain = ((after >= 0.5) == positive) * 1.0 - ((eta >= 0.5) == positive)
-    records = [expected, gain, gain - expected, np.isinf(shifts) * 1.0]
-    columns = [*records]
-    for members, prior, then in ((~positive, 1 - eta, 1 - after), (positive, eta, after)):
-        columns += [gain * members, (prior >= SURE) & members, (then >= SURE) & members]
-    sums = np.column_stack([column.sum(axis=1) for column in columns])
-    ones = labels.sum(axis=1)
-    bags = np.stack([np.full_like(ones, mechanism.bag_size), mechanism.bag_size - ones, ones])
-    sizes = np.repeat(bags.T, [4, 3, 3], axis=1).astype(np.float64)
-    return AttackRound(sums, sizes, np.abs(shifts), method, records)
+    if isinstance(mechanism, multiclass.ClassMechanism):
+        after = multiclass.posterior(eta, mechanism, mechanism.release(labels, rng))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = np.log(after / (1 - after)) - np.log(eta / (1 - eta))
+        shifts = np.abs(np.where(np.isnan(moved), 0.0, moved)).max(axis=-1)
+        proven = (after.max(axis=-1) == 1) & (eta.max(axis=-1) < 1)
+    else:
+        positive = np.ascontiguousarray(eta[..., 1])
+        moved = multiplicative_advantage(positive, mechanism, mechanism.release(labels, rng))
+        shifts, proven = np.abs(moved), np.isinf(moved)
+        name, largest = type(mechanism).__name__, float(shifts.max())
+        check_epsilon(mechanism.epsilon, largest, name, "the attack")
+        # The log-odds move by the shifts; a certain prior stays.
+        ones = expit(logit(positive) + moved)
+        after = np.stack([1 - ones, ones], axis=-1)
+    of_truth = [np.take_along_axis(each, labels[..., None], -1)[..., 0] for each in (eta, after)]
+    return Attacked(
+        labels=labels,
+        expected=expected,
+        gain=(guess_of(after) == labels) * 1.0 - (guess_of(eta) == labels),
+        proven=proven * 1.0,
+        shifts=shifts,
+        before=of_truth[0],
+        after=of_truth[1],
+        method=method,
+    )
 
 
 def plug_in_advantage(eta: Floats, mechanism: Mechanism, rng: Generator) -> tuple[Floats, str]:
-    """Additive advantage of each example, exact where the mechanism has a channel."""
+    """Additive advantage of each record, exact where the mechanism has a channel."""
+    if isinstance(mechanism, multiclass.ClassMechanism):
+        return multiclass.additive_advantage(eta, mechanism), "exact over releases"
+    positive = np.ascontiguousarray(eta[..., 1])
     if has_channel(mechanism):
-        return additive_advantage(eta, mechanism), "exact over releases"
-    drawn = mechanism.release((rng.random(eta.shape) < eta).astype(np.int64), rng)
-    after = posterior(eta, mechanism, drawn)
-    return np.maximum(after, 1 - after) - np.maximum(eta, 1 - eta), "by sampled releases"
+        return additive_advantage(positive, mechanism), "exact over releases"
+    drawn = mechanism.release((rng.random(positive.shape) < positive).astype(np.int64), rng)
+    after = posterior(positive, mechanism, drawn)
+    gains = np.maximum(after, 1 - after) - np.maximum(positive, 1 - positive)
+    return gains, "by sampled releases"
 
 
-def attack_classes(
-    eta: Floats, labels: Ints, mechanism: multiclass.ClassMechanism, rng: Generator
-) -> AttackRound:
-    """Release the classes and guess them, with the release and without.
-
-    |I| is the largest change of the log-odds of any class, and a label is proven where one class is
-    left.
-    """
-    expected = multiclass.additive_advantage(eta, mechanism)
-    after = multiclass.posterior(eta, mechanism, mechanism.release(labels, rng))
-    gain = (after.argmax(axis=-1) == labels) * 1.0 - (eta.argmax(axis=-1) == labels)
-    proven = (after.max(axis=-1) == 1) & (eta.max(axis=-1) < 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        moved = np.log(after / (1 - after)) - np.log(eta / (1 - eta))
-    shifts = np.abs(np.where(np.isnan(moved), 0.0, moved)).max(axis=-1)
-    columns = (expected, gain, gain - expected, proven)
-    sums, sizes = np.zeros((2, len(eta), 10))
-    sums[:, :4] = np.column_stack([column.sum(axis=1) for column in columns])
-    sizes[:, :4] = mechanism.bag_size
-    return AttackRound(sums, sizes, shifts, "exact over releases")
+def sums_and_sizes(attacked: Attacked, classes: int) -> tuple[Floats, Floats]:
+    """Of each number of `numbers_of` the sums over a bag's members, and how many of them count."""
+    everyone = np.ones(attacked.labels.shape)
+    difference = attacked.gain - attacked.expected
+    totals = (attacked.expected, attacked.gain, difference, attacked.proven)
+    columns = [(column, everyone) for column in totals]
+    for label in range(classes):
+        of_class = attacked.labels == label
+        parts = (attacked.gain, attacked.before >= SURE, attacked.after >= SURE)
+        columns += [(part * of_class, of_class) for part in parts]
+    sums, sizes = ([column.sum(axis=1) for column in side] for side in zip(*columns, strict=True))
+    return np.column_stack(sums).astype(np.float64), np.column_stack(sizes).astype(np.float64)
 
 
-class ExposureBuilder:
-    """Collects the rounds and refits of one setting, and makes its exposure."""
+class SettingAverages:
+    """The numbers of one setting over rounds and refits."""
 
-    def __init__(self, setting: Setting, level: float, units: int, repeated: bool = False) -> None:
+    def __init__(
+        self, setting: Setting, options: Options, classes: int, units: int, repeated: bool = False
+    ) -> None:
         """Units are what the rounds have in common, as in `RoundAverages`."""
-        self.setting, self.level = setting, level
-        unseen = {name: most for name, (most, _, _) in NUMBERS.items()}
+        self.setting, self.level, self.classes = setting, options.level, classes
+        self.numbers = numbers_of(classes)
+        unseen = {name: number.unseen for name, number in self.numbers.items()}
         self.averages = RoundAverages(unseen, units, repeated)
-        self.rounds: list[Measured] = []
-        self.refits: list[Measured] = []
+        self.rounds: list[ValueWithError] = []
+        self.refits: list[ValueWithError] = []
         self.method = ""
 
-    def add(self, attacked: Sequence[AttackRound], units: Ints, lengths: Ints) -> None:
+    def add(self, attacked: Sequence[Attacked], units: Ints, lengths: Ints) -> None:
         """Add a round, in bags of one size or of several."""
-        sums = np.concatenate([part.sums for part in attacked])
-        sizes = np.concatenate([part.sizes for part in attacked])
+        parts = [sums_and_sizes(part, self.classes) for part in attacked]
+        sums, sizes = (np.concatenate(side) for side in zip(*parts, strict=True))
         self.averages.add(sums, sizes, units, lengths)
-        self.rounds.append(percentile_of(groups_of(attacked), self.level))
+        groups = groups_of([part.shifts for part in attacked])
+        self.rounds.append(percentile_of(groups, self.level))
         self.method = attacked[0].method
 
     def end_refit(self) -> None:
         """The rounds that follow have another eta."""
         self.averages.end_refit()
-        self.refits.append(over_rounds(self.rounds))
+        self.refits.append(mean_over_rounds(self.rounds))
         self.rounds = []
 
-    def exposure(self, excess: Floats | None = None) -> Exposure:
-        """Everything, with intervals; `excess` as in `RoundAverages.intervals`."""
-        # No advantage is above what guessing at random gets wrong.
-        most = 1 - 1 / getattr(self.setting.mechanism, "classes", 2)
-        limits = {name: ends for name, (_, *ends) in NUMBERS.items()} | {"plug_in": [0, most]}
-        numbers = {
-            name: interval.within(*limits[name])
-            for name, interval in self.averages.intervals(excess).items()
+    def row(self, rows: int, excess: Floats | None = None) -> dict[str, Any]:
+        """The setting as a row of numbers; `excess` as in `RoundAverages.intervals`.
+
+        `rows` are the most rows of a person, for whom the epsilon is `guarantee` where it was
+        checked, and infinite where it is only declared.
+        """
+        setting, epsilon = self.setting, self.setting.mechanism.epsilon
+        row: dict[str, Any] = {
+            "setting": setting,
+            "title": setting.title,
+            "kind": setting.kind.title,
+            "bag_size": setting.mechanism.bag_size,
+            "epsilon": epsilon,
+            "rows": rows,
+            "declared": epsilon * rows,
+            "guarantee": epsilon * rows if setting.checked else math.inf,
+            "method": self.method,
         }
-        most = self.setting.mechanism.epsilon if self.setting.checked else math.inf
-        percentile = over_refits(self.refits).within(0, most)
+        for name, interval in self.averages.intervals(excess).items():
+            number = self.numbers[name]
+            row |= interval.within(number.low, number.high).columns(name)
+        most = epsilon if setting.checked else math.inf
+        percentile = pooled_by_rubin(self.refits).within(0, most)
         # Where |I| is epsilon for everybody, it is so up to rounding.
         if math.isclose(percentile.value, most):
             percentile = replace(percentile, value=most)
-        names = ("gain", "before", "after")
-        by_label = [[numbers[f"{name} {label}"] for name in names] for label in (0, 1)]
-        return Exposure(
-            setting=self.setting,
-            by_label=tuple(ByLabel(label, *values) for label, values in enumerate(by_label)),
-            method=self.method,
-            percentile=percentile,
-            plug_in=numbers["plug_in"],
-            realised=numbers["realised"],
-            difference=numbers["difference"],
-            revealed=numbers["revealed"],
-        )
+        return row | percentile.columns("percentile")
 
 
-def percentile_of(groups: Sequence[Floats], level: float) -> Measured:
+def percentile_of(groups: Sequence[Floats], level: float) -> ValueWithError:
     """The percentile of |I| over the records of a release; its error from groups of bags."""
     value = float(np.quantile(np.concatenate(groups), level, method="inverted_cdf"))
     quantiles = [np.quantile(group, level, method="inverted_cdf") for group in groups]
     if not np.isfinite(quantiles).all():
-        return Measured(value, math.inf, float(min(quantiles)))
-    return Measured(value, float(np.std(quantiles, ddof=1)) / math.sqrt(len(groups)))
+        return ValueWithError(value, math.inf, float(min(quantiles)))
+    return ValueWithError(value, float(np.std(quantiles, ddof=1)) / math.sqrt(len(groups)))
 
 
-def groups_of(attacked: Sequence[AttackRound]) -> list[Floats]:
+def groups_of(shifts: Sequence[Floats]) -> list[Floats]:
     """|I| of all records, in groups of bags; bags of every size are spread over the groups."""
     groups: list[list[Floats]] = [[] for _ in range(GROUPS)]
     first = 0
-    for part in attacked:
-        pieces = np.array_split(part.shifts, min(GROUPS, len(part.shifts)))
+    for of_size in shifts:
+        pieces = np.array_split(of_size, min(GROUPS, len(of_size)))
         for index, piece in enumerate(pieces, start=first):
             groups[index % GROUPS].append(piece.ravel())
         # The next size continues where this one ended, or the first group would have them all.
-        first += len(part.shifts)
+        first += len(of_size)
     return [np.concatenate(group) for group in groups if group]
 
 
@@ -262,92 +245,62 @@ class Attacks:
     """
 
     def __init__(
-        self,
-        labels: Labels,
-        estimates: EtaEstimates,
-        plan: AuditPlan,
-        progress: Progress = lambda line: None,
-        persons: Ints | None = None,
-        attacker: Callable[..., AttackRound] = attack,
+        self, table: Table, eta: Eta, options: Options, progress: Progress = lambda line: None
     ) -> None:
-        """With `persons`, the person of each row from 0, errors and epsilon are by person."""
-        self.labels, self.estimates, self.plan, self.progress = labels, estimates, plan, progress
-        self.persons, self.attacker = persons, attacker
+        """Where the table names persons, errors and epsilon are by person."""
+        self.table, self.eta, self.options, self.progress = table, eta, options, progress
         self.excess: Floats | None = None
-        # The most rows of a person.
-        self.rows = 1 if persons is None else int(np.bincount(persons).max())
 
-    def __call__(self, settings: Sequence[Setting]) -> tuple[Exposure, ...]:
-        """The exposures of the settings, in their order."""
-        rng = np.random.default_rng([self.plan.seed, 2])
+    def __call__(self, settings: Sequence[Setting]) -> pd.DataFrame:
+        """A row for each setting, in their order."""
+        rng, persons = np.random.default_rng([self.options.seed, 2]), self.table.persons
         sizes = sorted({setting.mechanism.bag_size for setting in settings})
-        sample = rng.permutation(self.labels.size)[: max(MOST_RECORDS, 10 * sizes[-1])]
+        sample = rng.permutation(len(self.table))[: max(MAX_RECORDS, 10 * sizes[-1])]
         units = np.arange(sample.size)
-        if self.persons is not None:
-            units = np.unique(self.persons[sample], return_inverse=True)[1]
-        builders: dict[Setting, ExposureBuilder] = {}
+        if persons is not None:
+            units = np.unique(persons[sample], return_inverse=True)[1]
+        averages: dict[Setting, SettingAverages] = {}
         for bag_size in sizes:
-            of_size = [each for each in settings if each.mechanism.bag_size == bag_size]
+            of_size = [setting for setting in settings if setting.mechanism.bag_size == bag_size]
             self.progress(f"attack: bags of {bag_size}, settings: {len(of_size)}")
-            builders |= self._in_bags(bag_size, of_size, sample, units, rng)
+            averages |= self._in_bags(bag_size, of_size, sample, units, rng)
         if self.excess is None:
             with warnings.catch_warnings(category=RuntimeWarning, action="ignore"):
-                ratios = [builder.averages.excess for builder in builders.values()]
+                ratios = [average.averages.excess for average in averages.values()]
                 self.excess = np.nan_to_num(np.nanmedian(ratios, axis=0))
-        return tuple(
-            replace(builders[setting].exposure(self.excess), rows=self.rows) for setting in settings
-        )
+        rows = self.table.rows_of_a_person
+        return pd.DataFrame([averages[setting].row(rows, self.excess) for setting in settings])
 
     def _in_bags(
         self, bag_size: int, settings: Sequence[Setting], sample: Ints, units: Ints, rng: Generator
-    ) -> dict[Setting, ExposureBuilder]:
+    ) -> dict[Setting, SettingAverages]:
         """Settings with bags of one size, in the same bags, so that they can be compared."""
-        # A mechanism of the user's own must get labels of the same type everywhere.
-        truth = self.labels[sample].astype(np.int64)
-        etas = [eta[sample] for eta in self.estimates.etas]
-        together, number = self.persons is not None, rounds_for(self.labels.size)
-        refits = [[drawn_bags(units, bag_size, rng, together) for _ in range(number)] for _ in etas]
+        truth, classes = self.table.labels[sample], len(self.table.classes)
+        etas = [eta[sample] for eta in self.eta.refits]
+        together, number = self.table.persons is not None, rounds_for(len(self.table))
+        refits = [[draw_bags(units, bag_size, rng, together) for _ in range(number)] for _ in etas]
         lengths = np.full(sample.size // bag_size, bag_size)
-        builders = {}
+        averages = {}
         for setting in settings:
-            builder = ExposureBuilder(setting, self.plan.level, int(units.max()) + 1, together)
+            average = SettingAverages(
+                setting, self.options, classes, units=int(units.max()) + 1, repeated=together
+            )
             for eta, rounds in zip(etas, refits, strict=True):
                 for bags in rounds:
                     with setting.naming_errors():
-                        attacked = self.attacker(eta[bags], truth[bags], setting.mechanism, rng)
-                    builder.add([attacked], units[bags.ravel()], lengths)
-                builder.end_refit()
-            builder.averages.close()
-            builders[setting] = builder
-        return builders
+                        attacked = attack(eta[bags], truth[bags], setting.mechanism, rng)
+                    average.add([attacked], units[bags.ravel()], lengths)
+                average.end_refit()
+            average.averages.close()
+            averages[setting] = average
+        return averages
 
 
-def expose(
-    labels: Labels,
-    estimates: EtaEstimates,
-    plan: AuditPlan,
-    *,
-    settings: Sequence[Setting] = (),
-    **options: Any,
-) -> tuple[Exposure, ...]:
-    """Attack every setting of the plan, or the given ones; options are those of `Attacks`.
-
-    >>> import numpy as np
-    >>> from labelaudit.auditing.eta import EtaEstimates
-    >>> labels = np.tile([0, 1], 50)
-    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
-    >>> [exposure] = expose(labels, estimates, AuditPlan(mechanisms=["rr"], epsilons=[1.0]))
-    >>> exposure.title, round(exposure.plug_in.value, 4), exposure.contradicted
-    ('RR (epsilon 1)', 0.2311, False)
-    """
-    return Attacks(labels, estimates, plan, **options)(settings or plan.settings)
-
-
-def drawn_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> Ints:
+def draw_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> Ints:
     """Random bags; a person's rows stay `together`, but for those at the edge of a bag.
 
     >>> units = np.array([0, 1, 0, 1, 2, 2])
-    >>> np.ptp(units[drawn_bags(units, 2, np.random.default_rng(0), True)], axis=1).tolist()
+    >>> np.ptp(units[draw_bags(units, 2, np.random.default_rng(0), True)], axis=1).tolist()
     [0, 0, 0]
     """
     if not together:
@@ -358,87 +311,20 @@ def drawn_bags(units: Ints, bag_size: int, rng: Generator, together: bool) -> In
 
 def rounds_for(rows: int) -> int:
     """How often a refit attacks a table with this number of rows."""
-    return min(max(MOST_RECORDS // rows, 1), MOST_ROUNDS)
+    return min(max(MAX_RECORDS // rows, 1), MAX_ROUNDS)
 
 
-@dataclass(frozen=True)
-class BagComparison:
-    """The table's own bags beside random bags of the same sizes, for one mechanism."""
+def attack_settings(
+    table: Table, eta: Eta, options: Options, progress: Progress = lambda line: None
+) -> pd.DataFrame:
+    """A row for each setting that the options list, with every number of the attack.
 
-    own: Exposure
-    random: Exposure
-
-    @property
-    def title(self) -> str:
-        """The mechanism and its epsilon; the bag sizes are those of the table."""
-        return self.own.title
-
-
-def compare_bags(
-    bags: Ints, labels: Labels, estimates: EtaEstimates, plan: AuditPlan
-) -> list[BagComparison]:
-    """Each mechanism that takes bags of any size, on the table's bags and on random ones.
-
-    >>> import numpy as np
-    >>> from labelaudit.auditing.eta import EtaEstimates
-    >>> bags, labels = np.repeat(np.arange(50), 2), np.tile([0, 0, 1, 1], 25)
-    >>> estimates = EtaEstimates.ready_made(np.full(100, 0.5), labels)
-    >>> plan = AuditPlan(mechanisms=["llp"], bag_sizes=[2])
-    >>> [comparison] = compare_bags(bags, labels, estimates, plan)
-    >>> comparison.own.realised.value, comparison.random.realised.value < 0.4
-    (0.5, True)
+    >>> from labelaudit.auditing import Columns, read
+    >>> frame = pd.DataFrame({"p": [0.5] * 100, "ill": [0, 1] * 50})
+    >>> table = read(frame, Columns(label="ill", prior="p"))
+    >>> options = Options(mechanisms=["rr"], epsilons=[1.0]).suit(table)
+    >>> eta = Eta.of([[table.prior] * 2], table.labels, refitted=False)
+    >>> attack_settings(table, eta, options)[["title", "plug_in"]].round(4).values.tolist()
+    [['RR (epsilon 1)', 0.2311]]
     """
-    truth = labels.astype(np.int64)
-    sizes = np.unique(np.bincount(bags))
-    comparisons = []
-    for setting in of_any_size(plan.settings, sizes[sizes > 0].tolist()):
-        own = ExposureBuilder(setting, plan.level, int(bags.max()) + 1)
-        random = ExposureBuilder(setting, plan.level, bags.size)
-        streams = np.random.SeedSequence([plan.seed, 6]).spawn(len(estimates.etas))
-        for eta, stream in zip(estimates.etas, streams, strict=True):
-            rng = np.random.default_rng(stream)
-            for _ in range(min(rounds_for(bags.size), MOST_OWN_ROUNDS)):
-                # Rounds on the table's bags share the bags, those on random bags the records.
-                attacked, records, lengths = attack_unequal(bags, truth, eta, setting, rng)
-                units = bags[records[np.cumsum(lengths) - 1]]
-                own.add(attacked, units, np.ones_like(lengths))
-                random.add(*attack_unequal(rng.permutation(bags), truth, eta, setting, rng))
-            own.end_refit()
-            random.end_refit()
-        comparisons.append(BagComparison(own.exposure(), random.exposure()))
-    return comparisons
-
-
-def of_any_size(settings: Sequence[Setting], sizes: Sequence[int]) -> Iterator[Setting]:
-    """Settings whose bag size can be chosen, once each, without it, made for the largest size."""
-    seen = set()
-    for setting in settings:
-        rest = tuple(pair for pair in setting.parameters if pair[0] != "bag_size")
-        if len(rest) == len(setting.parameters) or (setting.kind, rest) in seen:
-            continue
-        has_matrix = setting.own or isinstance(setting.mechanism, CountChannel)
-        if has_matrix and sizes[-1] > MOST_WITH_MATRIX:
-            continue
-        seen.add((setting.kind, rest))
-        checked = True
-        for size in sizes if setting.own else ():
-            with setting.naming_errors():
-                name = f"{setting.kind.name} (bags of {size})"
-                checked &= check_custom(setting.in_bags_of(size), name)
-        largest = setting.in_bags_of(sizes[-1])
-        yield replace(setting, mechanism=largest, parameters=rest, checked=checked)
-
-
-def attack_unequal(
-    bags: Ints, labels: Ints, eta: Floats, setting: Setting, rng: Generator
-) -> tuple[list[AttackRound], Ints, Ints]:
-    """Attack bags of unequal size, size by size; the records bag by bag, and the bags' sizes."""
-    order = np.argsort(bags, kind="stable")
-    attacked, records, lengths = [], [], []
-    for size, positions in bags_by_size(np.bincount(bags)):
-        rows = order[positions]
-        with setting.naming_errors():
-            attacked.append(attack(eta[rows], labels[rows], setting.in_bags_of(size), rng))
-        records.append(rows.ravel())
-        lengths.append(np.full(len(rows), size))
-    return attacked, np.concatenate(records), np.concatenate(lengths)
+    return Attacks(table, eta, options, progress)(settings_for(table, options))

@@ -3,19 +3,18 @@
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+
+import pandas as pd
+import pyarrow
+from pyarrow import csv, parquet
 
 SPREADSHEET = b"PK\x03\x04"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 NOT_UTF_8 = "{} is not UTF-8 text; save it again as UTF-8"
 
 
-def read_frame(path: Path) -> Any:
+def read_frame(path: Path) -> pd.DataFrame:
     """The file as a pandas frame whose index counts the rows of the file from 1."""
-    import pandas
-    import pyarrow
-    from pyarrow import csv, parquet
-
     options = csv.ConvertOptions(strings_can_be_null=True)
     is_parquet = _is_parquet(path)
     try:
@@ -34,8 +33,7 @@ def read_frame(path: Path) -> Any:
     if table.num_rows == 0:
         raise ValueError(f"{path} has no rows below its header")
     frame = table.to_pandas(date_as_object=False)
-    frame.index = pandas.RangeIndex(1, len(frame) + 1)
-    return frame
+    return frame.set_axis(pd.RangeIndex(1, len(frame) + 1))
 
 
 def quoted(names: Iterable[object], most: int = 8) -> str:

@@ -7,24 +7,25 @@ sum over records of the products of the deviations of the record's two bags. Ref
 more than this differ by their eta, and Rubin's rule adds the excess (1 + 1/refits) times: for the
 mean over the splits that were drawn, and for training on records that were not.
 
-`over_refits` takes a value and an error from each refit, and Rubin's rule. Its intervals are wider
-than necessary, since bags and noise, which averaging reduces, are part of both terms.
+`pooled_by_rubin` takes a value and an error from each refit, and Rubin's rule. Its intervals are
+wider than necessary, since bags and noise, which averaging reduces, are part of both terms.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
 from labelaudit.checks import Floats, Ints
 
+# A row of a table of settings, as `DataFrame.itertuples` gives it: the checker cannot see columns.
+Row: TypeAlias = Any
 COVERAGE = 0.95
 # Units whose bags are followed from round to round; in a large table they are a sample.
-MOST_UNITS = 25_000
+MAX_UNITS = 25_000
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,35 @@ class Interval:
         low, high = np.clip([self.low, self.high], least, most).tolist()
         return replace(self, low=low, high=high)
 
+    def columns(self, name: str) -> dict[str, float]:
+        """The four numbers under the names that they have in a table of settings."""
+        values = (self.value, self.standard_error, self.low, self.high)
+        return dict(zip(column_names(name), values, strict=True))
+
+    @classmethod
+    def of(cls, row: Row, name: str) -> Self:
+        """The interval that `columns` put into a row."""
+        return cls(*(float(getattr(row, column)) for column in column_names(name)))
+
     def __str__(self) -> str:
         """The value and the interval."""
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
+
+
+def column_names(name: str) -> tuple[str, str, str, str]:
+    """The columns that hold an interval.
+
+    >>> column_names("realised")
+    ('realised', 'realised_error', 'realised_low', 'realised_high')
+    """
+    return name, f"{name}_error", f"{name}_low", f"{name}_high"
 
 
 UNDEFINED = Interval(math.nan, math.nan, math.nan, math.nan)
 
 
 @dataclass(frozen=True)
-class Measured:
+class ValueWithError:
     """A number from one round or one refit, with its standard error over bags.
 
     Where some rounds or groups of bags were infinite, `least` is the smallest value of them.
@@ -65,53 +85,54 @@ class Measured:
     least: float = math.inf
 
 
-def over_bags(sums: Floats, sizes: Floats) -> Measured:
+def ratio_over_bags(sums: Floats, sizes: Floats) -> ValueWithError:
     """The ratio of two sums over bags, with its linearised standard error.
 
-    >>> measured = over_bags(np.array([0.0, 2.0]), np.array([2.0, 2.0]))
-    >>> measured.value, round(measured.standard_error, 3)
+    >>> ratio = ratio_over_bags(np.array([0.0, 2.0]), np.array([2.0, 2.0]))
+    >>> ratio.value, round(ratio.standard_error, 3)
     (0.5, 0.5)
     """
     total = float(sizes.sum())
     if total == 0:
-        return Measured(math.nan, math.nan)
+        return ValueWithError(math.nan, math.nan)
     value = float(sums.sum()) / total
     squares = float(((sums - value * sizes) ** 2).sum())
     n = len(sums)
-    return Measured(value, math.sqrt(squares * n / max(n - 1, 1)) / total)
+    return ValueWithError(value, math.sqrt(squares * n / max(n - 1, 1)) / total)
 
 
-def over_rounds(rounds: Sequence[Measured]) -> Measured:
+def mean_over_rounds(rounds: Sequence[ValueWithError]) -> ValueWithError:
     """The mean over rounds on the same records; the median where some of them are infinite.
 
     The error is that of one round, which is wider than necessary: the part from bags and noise
     would shrink, the part from the records would not.
 
-    >>> over_rounds([Measured(2.0, 0.1), Measured(math.inf, math.inf), Measured(3.0, 0.1)])
-    Measured(value=3.0, standard_error=inf, least=2.0)
+    >>> rounds = [ValueWithError(2.0, 0.1), ValueWithError(math.inf, math.inf)]
+    >>> mean_over_rounds([*rounds, ValueWithError(3.0, 0.1)])
+    ValueWithError(value=3.0, standard_error=inf, least=2.0)
     """
-    values = np.array([measured.value for measured in rounds])
-    if not np.isfinite([measured.value + measured.standard_error for measured in rounds]).all():
-        least = min(*values, *(measured.least for measured in rounds))
-        return Measured(float(np.median(values)), math.inf, float(least))
-    error = math.sqrt(np.mean([measured.standard_error**2 for measured in rounds]))
-    return Measured(float(values.mean()), error)
+    values = np.array([each.value for each in rounds])
+    if not np.isfinite([each.value + each.standard_error for each in rounds]).all():
+        least = min(*values, *(each.least for each in rounds))
+        return ValueWithError(float(np.median(values)), math.inf, float(least))
+    error = math.sqrt(np.mean([each.standard_error**2 for each in rounds]))
+    return ValueWithError(float(values.mean()), error)
 
 
-def over_refits(refits: Sequence[Measured]) -> Interval:
+def pooled_by_rubin(refits: Sequence[ValueWithError]) -> Interval:
     """Rubin's rule, with its degrees of freedom.
 
-    >>> interval = over_refits([Measured(0.10, 0.01), Measured(0.12, 0.01)])
+    >>> interval = pooled_by_rubin([ValueWithError(0.10, 0.01), ValueWithError(0.12, 0.01)])
     >>> round(interval.value, 3), round(interval.standard_error, 4)
     (0.11, 0.02)
     """
-    mean = over_rounds(refits)
+    mean = mean_over_rounds(refits)
     if math.isnan(mean.value):
         return UNDEFINED
     if math.isinf(mean.standard_error):
         return Interval(mean.value, math.inf, mean.least, math.inf)
     number = len(refits)
-    spread = np.var([measured.value for measured in refits], ddof=1) if number > 1 else 0.0
+    spread = np.var([each.value for each in refits], ddof=1) if number > 1 else 0.0
     return _rubin(mean.value, mean.standard_error**2, (1 + 1 / number) * float(spread), number)
 
 
@@ -139,7 +160,7 @@ class RoundAverages:
         """
         self._repeated = repeated
         self.unseen = dict(unseen)
-        followed = min(units, MOST_UNITS)
+        followed = min(units, MAX_UNITS)
         self._weight = units / followed
         # The position of each unit among those that are followed; -1 for the others.
         self._position = np.full(units, -1)
@@ -226,38 +247,3 @@ class RoundAverages:
 
 def _products(first: Floats, second: Floats) -> Floats:
     return np.einsum("ij,ij->j", first, second)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """The fraction of negatives that each positive ranks above, and the reverse for negatives.
-
-    Their means are the area under the ROC curve. Their spread gives its error, and the error of the
-    difference between two scores of the same rows (DeLong, DeLong and Clarke-Pearson).
-
-    >>> Curve.of(np.array([0.1, 0.7, 0.7, 0.7]), np.array([0, 1, 1, 0])).area.value
-    0.75
-    """
-
-    ones: Floats
-    zeros: Floats
-
-    @classmethod
-    def of(cls, scores: Floats, labels: NDArray[Any]) -> Self:
-        """Ties count half."""
-        positive = np.asarray(labels) == 1
-        ranks = stats.rankdata(scores)
-        above = ranks[positive] - stats.rankdata(scores[positive])
-        below = ranks[~positive] - stats.rankdata(scores[~positive])
-        return cls(above / (~positive).sum(), 1 - below / positive.sum())
-
-    def __sub__(self, other: Self) -> Self:
-        """The difference of two curves over the same rows."""
-        return type(self)(self.ones - other.ones, self.zeros - other.zeros)
-
-    @property
-    def area(self) -> Measured:
-        """The area and its standard error."""
-        sides = [side for side in (self.ones, self.zeros) if side.size > 1]
-        variance = sum(side.var(ddof=1) / side.size for side in sides)
-        return Measured(float(self.ones.mean()), math.sqrt(variance))

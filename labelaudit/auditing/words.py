@@ -9,10 +9,9 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from labelaudit.auditing.attack import Exposure
+from labelaudit.auditing.intervals import Interval, Row
 
 FOLDER = Path(__file__).parent
 # Why a setting meets the target, misses it, or neither can be told: the end of a sentence.
@@ -63,6 +62,7 @@ def templates(autoescape: bool) -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {"fmt": format, "listed": listed, "quoted": repr, "two_digits": two_digits}
+    made.filters["interval"] = Interval.of
     made.globals["inf"] = math.inf
     return made
 
@@ -75,10 +75,9 @@ def _passages() -> Any:
     return made.get_template("sentences.txt.j2").module
 
 
-def reason(rule: str, exposure: "Exposure") -> str:
+def reason(rule: str, row: Row) -> str:
     """The text of a rule of `WHY` about a setting."""
-    epsilon, rows = exposure.epsilon * exposure.rows, exposure.rows
-    return WHY[rule].format(epsilon=epsilon, rows=rows, proven=exposure.revealed.value)
+    return WHY[rule].format(epsilon=row.declared, rows=row.rows, proven=row.revealed)
 
 
 def paragraphs(name: str, *facts: Any) -> list[str]:
@@ -119,22 +118,22 @@ def two_digits(number: float) -> str:
     return f"{float(f'{number:.2g}'):g}"
 
 
-def explained(exposure: "Exposure") -> str:
+def explained(row: Row) -> str:
     """What a setting publishes, and by how much it can change the odds about anybody.
 
-    >>> from labelaudit.auditing.plan import settings_of
+    >>> from labelaudit.auditing.settings import settings_of
     >>> from types import SimpleNamespace
     >>> [setting] = settings_of(["rr"], [8], [1.0])
     >>> explained(SimpleNamespace(setting=setting, epsilon=1.0, guarantee=1.0, rows=1))
     'each label is replaced by its opposite with probability 0.27; odds change at most 2.7 times'
     """
-    setting = exposure.setting
-    classes = getattr(setting.mechanism, "classes", 2)
-    what = setting.kind.explanation.format(
-        k=setting.mechanism.bag_size,
-        flip=(classes - 1) / (classes - 1 + math.exp(min(exposure.epsilon, 700))),
+    mechanism = row.setting.mechanism
+    classes = getattr(mechanism, "classes", 2)
+    what = row.setting.kind.explanation.format(
+        k=mechanism.bag_size,
+        flip=(classes - 1) / (classes - 1 + math.exp(min(row.epsilon, 700))),
         other="its opposite" if classes == 2 else "another class",
         counted="positive" if classes == 2 else "of each class",
     )
-    factor = math.exp(min(exposure.guarantee, 700))
-    return sentence("explained", what, exposure.guarantee, factor, exposure.rows)
+    factor = math.exp(min(row.guarantee, 700))
+    return sentence("explained", what, row.guarantee, factor, row.rows)

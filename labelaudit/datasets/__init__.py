@@ -27,10 +27,13 @@ from labelaudit.datasets.store import (
 __all__ = ["NAMES", "DataError", "Dataset", "NotPrepared", "Split"]
 __all__ += ["load", "load_or_standin", "verify"]
 
-_TABLE = "labelaudit.auditing.table"
 __getattr__ = deprecated(
     "labelaudit.datasets",
-    {name: f"{_TABLE}:{name}" for name in ("Column", "Table", "read_table")},
+    {
+        "Column": "labelaudit.auditing:Feature",
+        "Table": "labelaudit.auditing:Table",
+        "read_table": "labelaudit.report:read_table",
+    },
 )
 
 # Where each real set comes from.

@@ -45,26 +45,37 @@ class CustomMechanismError(ValueError):
     """A mechanism of the user's own is invalid, or failed during the audit."""
 
 
+def check_name(name: str) -> None:
+    """Reject what names no mechanism and no file; the file is not opened.
+
+    >>> check_name("rounded=5")
+    """
+    option, _, number = name.partition("=")
+    if name in OPTIONS or option in COUNT_CHANNELS:
+        # With commas it is a prior of several classes.
+        if name not in OPTIONS and "," not in number:
+            count_channel_kind(name)
+        return
+    path = _file_of(name)[0]
+    if path.suffix not in (".py", ".csv"):
+        known = ", ".join([*OPTIONS, *(f"{option}=NUMBER" for option in COUNT_CHANNELS)])
+        raise ValueError(f"a mechanism is one of {known}, a .py or a .csv file, not {name!r}")
+    if not path.is_file():
+        raise ValueError(f"there is no file {path} to read a mechanism from")
+
+
 def kind_named(name: str) -> Kind:
     """One of the paper's four kinds, one in use such as rounded=5, or the mechanism in a file.
 
     A file is `mine.py`, `mine.py:Name` or `channel.csv`. A channel has one row for each count 0..k
-    and one column for each release, without a header.
+    and one column for each release, without a header. A Python file runs here.
     """
+    check_name(name)
     if name in OPTIONS:
         return OPTIONS[name]
     if name.partition("=")[0] in COUNT_CHANNELS:
         return count_channel_kind(name)
-    file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
-    path = Path(file)
-    if path.suffix not in (".py", ".csv"):
-        known = ", ".join(OPTIONS)
-        more = ", ".join(f"{option}=NUMBER" for option in COUNT_CHANNELS)
-        raise ValueError(
-            f"a mechanism is one of {known}, {more}, a .py or a .csv file, not {name!r}"
-        )
-    if not path.is_file():
-        raise ValueError(f"there is no file {path} to read a mechanism from")
+    path, wanted = _file_of(name)
     make: Any
     if path.suffix == ".csv":
         channel = _read_channel(path)
@@ -77,6 +88,12 @@ def kind_named(name: str) -> Kind:
         KINDS["channel"], name=short, title=title, option=name, make=make, parameters=parameters,
         own=True,
     )  # fmt: skip
+
+
+def _file_of(name: str) -> tuple[Path, str]:
+    """The file of a mechanism, and the class in it that is named."""
+    file, _, wanted = name.rpartition(":") if ".py:" in name else (name, "", "")
+    return Path(file), wanted
 
 
 def construct(kind: Kind, values: dict[str, Any]) -> Mechanism:
@@ -144,6 +161,9 @@ def has_channel(mechanism: Mechanism) -> bool:
     (True, False)
     """
     if isinstance(mechanism, NoisyCount) or mechanism.epsilon == 0:
+        return True
+    if not isinstance(mechanism, Mechanism):
+        # A mechanism of several classes, whose releases can be listed.
         return True
     try:
         mechanism.channel()

@@ -10,11 +10,8 @@ from audit_cases import run
 from scipy.optimize import linprog
 
 import labelaudit as la
-from labelaudit import multiclass
-from labelaudit.auditing import AuditPlan, expose
-from labelaudit.auditing.attack import attack_classes
-from labelaudit.auditing.eta import EtaEstimates
-from labelaudit.auditing.plan import class_settings
+from labelaudit import auditing, multiclass
+from labelaudit.auditing.attack import attack
 
 
 def three_classes(rows=900, seed=0):
@@ -72,31 +69,41 @@ def test_two_classes_are_attacked_as_in_the_binary_audit():
     for mechanism, binary in [
         (multiclass.ClassProportions(2, 2), la.LabelProportions(2)),
     ]:
-        attacked = attack_classes(both, labels, mechanism, rng)
-        expected = la.additive_advantage(eta, binary).sum(axis=1)
-        assert attacked.sums[:, 0] == pytest.approx(expected, abs=1e-12)
+        attacked = attack(both, labels, mechanism, rng)
+        expected = la.additive_advantage(eta, binary)
+        assert attacked.expected == pytest.approx(expected, abs=1e-12)
         shifts = la.multiplicative_advantage(eta, binary, binary.release(labels, rng))
-        assert attacked.sums[:, 3] == pytest.approx(np.isinf(shifts).sum(axis=1))
+        assert np.array_equal(attacked.proven == 1, np.isinf(shifts))
         finite = np.isfinite(shifts)
         assert attacked.shifts[finite] == pytest.approx(np.abs(shifts[finite]), abs=1e-9)
 
 
 def test_true_class_probabilities_keep_their_promise():
-    _, eta, codes = three_classes(6000)
-    plan = AuditPlan(bag_sizes=[2, 4], epsilons=[1.0])
-    settings = class_settings(["rr", "llp", "rr-prior=0.4,0.4,0.2"], plan, 3)
-    estimates = EtaEstimates((eta, eta), False, None)
-    exposures = expose(codes, estimates, plan, settings=settings, attacker=attack_classes)
-    for exposure in exposures:
+    frame, probabilities, codes = three_classes(6000)
+    table = auditing.read(frame, auditing.Columns(label="party"))
+    order = [table.classes.index(name) for name in ("red", "green", "blue")]
+    assert np.array_equal(np.array(order)[codes], table.labels)
+    eta = np.empty_like(probabilities)
+    eta[:, order] = probabilities
+    options = auditing.Options(
+        mechanisms=["rr", "llp", "rr-prior=0.4,0.4,0.2"], bag_sizes=[2, 4], epsilons=[1.0]
+    )
+    rows = list(
+        auditing.attack_settings(table, auditing.Eta((eta, eta), (), False), options).itertuples()
+    )
+    for row in rows:
         # Five standard errors of the difference.
-        assert abs(exposure.difference.value) < 5 * exposure.difference.standard_error
-        assert exposure.percentile.value <= exposure.epsilon + 1e-9
-    assert [exposure.title for exposure in exposures] == [
+        assert abs(row.difference) < 5 * row.difference_error
+        assert row.percentile <= row.epsilon + 1e-9
+        # By class too the gains add up.
+        gains = [getattr(row, f"gain_{label}") for label in range(3)]
+        assert row.realised == pytest.approx(np.bincount(table.labels) / 6000 @ gains, abs=1e-9)
+    assert [row.title for row in rows] == [
         "RR (epsilon 1)", "LLP (bags of 2)", "LLP (bags of 4)", "RR with prior (epsilon 1)",
     ]  # fmt: skip
     response = multiclass.ClassRandomizedResponse(3, 1.0)
     expected = multiclass.additive_advantage(eta, response).mean()
-    assert exposures[0].plug_in.value == pytest.approx(expected, abs=1e-12)
+    assert rows[0].plug_in == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -108,24 +115,26 @@ def report():
 def test_the_audit_of_three_classes(report):
     verdicts = report.verdicts["verdict"]
     assert verdicts["RR (epsilon 0.1)"] == "meets" and verdicts["RR (epsilon 4)"] == "misses"
-    assert report.headline.startswith("Publish RR (epsilon 0.1)")
-    assert "a released label is worth" in report.advices[0].text
-    assert "another class with probability 0.64" in " ".join(report.reasons)
+    (recommended,) = report.recommended
+    # The search finds less noise than the listed epsilon of 0.1.
+    assert recommended.setting.kind.name == "RR" and recommended.setting.mechanism.epsilon > 0.1
+    assert recommended.verdict == "meets" and 0 < recommended.worth < 0.1
+    assert "another class with probability 0.6" in " ".join(report.reasons)
     assert "red" not in repr(report)
     assert 0.2 < report.at_stake < 0.6
+    assert len(report.tables["by_label"]) == 3 * len(report.settings)
 
 
 def test_its_page_and_numbers(report, tmp_path):
     page = report.save(tmp_path / "party.html")
     html = page.read_text()
-    assert report.headline in html and "no search between them" in html
-    # Class probabilities are not rescaled, so the rule must not say so.
-    assert "scaled to the labels once more" not in html
+    assert report.headline in html and "A contradiction counts" in html
     numbers = json.loads(page.with_suffix(".json").read_text())
-    assert len(numbers["settings"]) == 4 and numbers["classes"] == ["blue", "green", "red"]
+    assert len(numbers["settings"]) > 4 and numbers["classes"] == ["blue", "green", "red"]
+    assert len(numbers["calibration"]) == len(numbers["settings"][0]["by_label"]) == 3
     worths = [each["worth"] for each in numbers["utilities"]]
     # A proportion of k labels explains 1 / k of their variance, and more where priors differ.
-    assert worths[2:] == pytest.approx([1 / 2, 1 / 4], rel=0.25)
+    assert worths[2:4] == pytest.approx([1 / 2, 1 / 4], rel=0.25)
     assert worths[0] < 0.01 < worths[1] and f"{worths[2]:.3g}" in html
 
 
@@ -144,17 +153,17 @@ def test_the_command_takes_three_classes(tmp_path, capsys):
     }.items():
         assert run(*asked, *few, "--overwrite", "--mechanisms", wrong) == 2
         assert message in capsys.readouterr().err
-    assert run(*asked, *few, "--overwrite", "--by", "x") == 2
+    assert run(*asked, *few, "--overwrite", "--bag", "x") == 2
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last.endswith("an audit of 3 classes takes no by: leave it out")
+    assert last.endswith("an audit of 3 classes takes no bag: leave it out")
 
 
 def test_too_few_of_a_class_and_too_many_classes():
     frame, _, _ = three_classes(300)
     frame.loc[:4, "party"] = "none"
-    with pytest.raises(ValueError, match="rarest of 4 classes of 'party' occurs 5 times"):
+    with pytest.raises(ValueError, match="rarest of 4 values of 'party' occurs 5 times"):
         la.audit(frame, "party")
-    with pytest.raises(ValueError, match="must have two values, not 300"):
+    with pytest.raises(ValueError, match="must have 2 to 20 values, not 300"):
         la.audit(frame.assign(party=np.arange(300)), "party")
     frame, _, _ = three_classes(300)
     with pytest.raises(ValueError, match="takes no prior"):

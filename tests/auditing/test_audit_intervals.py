@@ -1,32 +1,32 @@
 """Intervals of the audit: ratios over bags, rounds that share records, refits."""
 
 import math
-from dataclasses import replace
+from collections import defaultdict
 
 import numpy as np
 import pytest
-from audit_cases import LLP, exposed, known_estimates
+from audit_cases import LLP, attacked, row_of, table_of
 
-from labelaudit import auditing as report
+from labelaudit import auditing
 from labelaudit.auditing import attack, intervals
-from labelaudit.auditing.eta import EtaEstimates, calibration_of
+from labelaudit.auditing.decisions import decide
 from labelaudit.auditing.intervals import (
-    Measured,
     RoundAverages,
-    over_bags,
-    over_refits,
-    over_rounds,
+    ValueWithError,
+    mean_over_rounds,
+    pooled_by_rubin,
+    ratio_over_bags,
 )
 from labelaudit.learning.eta import cross_fit
 
 
-def test_ratios_over_bags_in_closed_form():
+def test_ratios_ratio_over_bags_in_closed_form():
     sums, sizes = np.array([1.0, 0.0, 2.0, 1.0]), np.array([2.0, 2.0, 4.0, 2.0])
-    ratio = over_bags(sums, sizes)
+    ratio = ratio_over_bags(sums, sizes)
     assert ratio.value == pytest.approx(0.4)
     residuals = sums - 0.4 * sizes
     assert ratio.standard_error == pytest.approx(math.sqrt((residuals**2).sum() * 4 / 3) / 10)
-    equal = over_bags(sums, np.full(4, 2.0))
+    equal = ratio_over_bags(sums, np.full(4, 2.0))
     assert equal.standard_error == pytest.approx(sums.std(ddof=1) / 2 / math.sqrt(4))
 
 
@@ -44,38 +44,44 @@ def test_a_perfect_attack_keeps_a_positive_error():
 
 
 def test_rubins_rule():
-    refits = [Measured(0.1, 0.02), Measured(0.2, 0.02), Measured(0.3, 0.02)]
-    interval = over_refits(refits)
+    refits = [ValueWithError(0.1, 0.02), ValueWithError(0.2, 0.02), ValueWithError(0.3, 0.02)]
+    interval = pooled_by_rubin(refits)
     assert interval.value == pytest.approx(0.2)
     assert interval.standard_error == pytest.approx(math.sqrt(0.02**2 + 4 / 3 * 0.1**2))
     assert interval.high - interval.value > 2.5 * interval.standard_error
-    equal = over_refits([Measured(0.1, 0.02)] * 3)
+    equal = pooled_by_rubin([ValueWithError(0.1, 0.02)] * 3)
     assert equal.high == pytest.approx(0.1 + 1.959964 * 0.02)
 
 
 def test_infinite_and_empty_numbers_do_not_crash():
-    endless = over_refits([Measured(math.inf, math.inf), Measured(2.0, 0.1)])
+    endless = pooled_by_rubin([ValueWithError(math.inf, math.inf), ValueWithError(2.0, 0.1)])
     assert (endless.low, endless.high) == (2.0, math.inf)
-    assert math.isnan(over_refits([over_bags(np.zeros(3), np.zeros(3))]).value)
+    assert math.isnan(pooled_by_rubin([ratio_over_bags(np.zeros(3), np.zeros(3))]).value)
 
 
 def test_one_endless_round_does_not_settle_a_percentile():
-    rounds = [Measured(1.0, 0.1), Measured(math.inf, math.inf), Measured(1.2, 0.1)]
-    refit = over_rounds(rounds)
+    rounds = [
+        ValueWithError(1.0, 0.1),
+        ValueWithError(math.inf, math.inf),
+        ValueWithError(1.2, 0.1),
+    ]
+    refit = mean_over_rounds(rounds)
     assert (refit.value, refit.least) == (1.2, 1.0)
-    endless = over_refits([refit, over_rounds([Measured(math.inf, math.inf)] * 3)])
+    endless = pooled_by_rubin([refit, mean_over_rounds([ValueWithError(math.inf, math.inf)] * 3)])
     assert (endless.low, endless.high) == (1.0, math.inf)
-    plain = exposed(LLP, 0.1, 0.2)
-    target = report.Target("multiplicative", 1.1)
-    assert report.decide(replace(plain, percentile=endless), target).word == "cannot tell"
-    always = over_refits([over_rounds([Measured(math.inf, math.inf, math.inf)] * 3)] * 2)
-    assert report.decide(replace(plain, percentile=always), target).word == "misses"
+    target = auditing.Target("multiplicative", 1.1)
+    row = row_of(LLP, 0.1, 0.2, **endless.columns("percentile"))
+    assert decide(row, target)[0] == "cannot tell"
+    always = pooled_by_rubin(
+        [mean_over_rounds([ValueWithError(math.inf, math.inf, math.inf)] * 3)] * 2
+    )
+    row = row_of(LLP, 0.1, 0.2, **always.columns("percentile"))
+    assert decide(row, target)[0] == "misses"
 
 
 def test_groups_take_bags_of_every_size():
     shifts = [np.arange(float(rows * size)).reshape(rows, size) for rows, size in ((3, 9), (90, 1))]
-    empty = np.zeros((1, 1))
-    groups = attack.groups_of([attack.AttackRound(empty, empty, sizes, "") for sizes in shifts])
+    groups = attack.groups_of(shifts)
     assert sorted(np.concatenate(groups)) == sorted(
         np.concatenate([sizes.ravel() for sizes in shifts])
     )
@@ -85,8 +91,7 @@ def test_groups_take_bags_of_every_size():
 def test_groups_of_bags_keep_a_finite_end():
     shifts = np.full((80, 2), 1.0)
     shifts[:3] = math.inf
-    attacked = attack.AttackRound(np.zeros((80, 1)), np.zeros((80, 1)), shifts, "")
-    percentile = attack.percentile_of(attack.groups_of([attacked]), 0.98)
+    percentile = attack.percentile_of(attack.groups_of([shifts]), 0.98)
     assert (percentile.value, percentile.least) == (math.inf, 1.0)
 
 
@@ -106,16 +111,17 @@ class Bins:
 
 def test_intervals_cover_when_everything_is_drawn_again():
     """Fresh records, refits, bags and noise: the interval must hold the mean over all of them."""
-    plan = report.AuditPlan(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0], utility="none")
-    realised = {setting.title: [] for setting in plan.settings}
+    options = auditing.Options(mechanisms=["rr", "llp"], bag_sizes=[4], epsilons=[1.0])
+    realised = defaultdict(list)
     for replicate in range(60):
         rng = np.random.default_rng([7, replicate])
         x = rng.standard_normal((400, 1))
         labels = (rng.random(400) < 1 / (1 + np.exp(-1.5 * x[:, 0]))).astype(np.uint8)
         etas = tuple(cross_fit(x, labels, Bins(), rng=rng).eta for _ in range(3))
-        held = EtaEstimates(etas, True, calibration_of(etas, labels))
-        for exposure in report.expose(labels, held, plan):
-            realised[exposure.title].append(exposure.realised)
+        table, eta = table_of(etas[0], labels), auditing.Eta.of([etas], labels, refitted=True)
+        for row in auditing.attack_settings(table, eta, options).itertuples():
+            realised[row.title].append(intervals.Interval.of(row, "realised"))
+    assert len(realised) == 2
     for found in realised.values():
         mean = np.mean([interval.value for interval in found])
         covered = np.mean([interval.low <= mean <= interval.high for interval in found])
@@ -127,8 +133,8 @@ def test_intervals_cover_when_everything_is_drawn_again():
 @pytest.mark.parametrize("name", ["plug_in", "realised", "difference"])
 def test_errors_are_as_large_as_the_spread_they_stand_for(spreads, name):
     """With a true eta everything that varies is drawn anew in each table."""
-    for exposures in spreads.values():
-        measured = [getattr(exposure, name) for exposure in exposures]
+    for rows in spreads.values():
+        measured = [intervals.Interval.of(row, name) for row in rows]
         spread = np.std([interval.value for interval in measured], ddof=1)
         # The spread of 100 values is within a quarter of the truth but once in 2,000 seeds.
         assert np.mean([interval.standard_error for interval in measured]) == pytest.approx(
@@ -137,7 +143,8 @@ def test_errors_are_as_large_as_the_spread_they_stand_for(spreads, name):
 
 
 def test_one_alarm_in_twenty_is_false(spreads):
-    alarms = sum(exposure.contradicted for exposures in spreads.values() for exposure in exposures)
+    rows = [row for of_setting in spreads.values() for row in of_setting]
+    alarms = sum(abs(row.difference) > 2 * row.difference_error for row in rows)
     # Fewer than 2 or more than 31 of 300 happen less than once in ten thousand seeds, were the
     # settings of a table independent; they share labels, and so the true rate is a little larger.
     assert 2 <= alarms <= 31
@@ -145,17 +152,14 @@ def test_one_alarm_in_twenty_is_false(spreads):
 
 @pytest.fixture(scope="module")
 def spreads():
-    plan = report.AuditPlan(
-        mechanisms=["rr", "llp", "geometric"], bag_sizes=[8], epsilons=[1.0], utility="none"
-    )
-    exposures = {setting.title: [] for setting in plan.settings}
+    options = {"mechanisms": ["rr", "llp", "geometric"], "bag_sizes": [8], "epsilons": [1.0]}
+    rows = defaultdict(list)
     for replicate in range(100):
         rng = np.random.default_rng([12, replicate])
         eta = rng.beta(2, 3, 600)
-        labels = (rng.random(600) < eta).astype(np.uint8)
-        for exposure in report.expose(labels, known_estimates(eta, labels), plan):
-            exposures[exposure.title].append(exposure)
-    return exposures
+        for row in attacked(eta, rng.random(600) < eta, **options):
+            rows[row.title].append(row)
+    return rows
 
 
 def test_records_that_rounds_share_do_not_average_out():
@@ -191,7 +195,7 @@ def test_a_large_table_has_the_errors_of_all_its_records(monkeypatch):
     """Beyond a number of records only a sample of them is followed from round to round."""
     values = np.random.default_rng(2).standard_normal(4000)
     full = averaged(values)
-    monkeypatch.setattr(intervals, "MOST_UNITS", 1000)
+    monkeypatch.setattr(intervals, "MAX_UNITS", 1000)
     sampled = averaged(values)
     assert sampled.value == full.value
     # The sum over 1,000 of the records has a standard error of 5%, its root half of it.

@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
-from audit_cases import MAJORITY, exposed, known_estimates, run, some_rows, write_shop
+from audit_cases import MAJORITY, attacked, listed, row_of, run, some_rows, write_shop
 
 import labelaudit as la
-from labelaudit import auditing as report
+from labelaudit import auditing
 from labelaudit.auditing import attack, words
+from labelaudit.auditing.decisions import decide
 from labelaudit.auditing.page import environment
-from labelaudit.auditing.table import read_table
 from labelaudit.mechanisms.count_channels import censored_ends
 
 
@@ -23,14 +23,14 @@ def csv(tmp_path):
 def test_a_class_in_a_file_is_a_mechanism(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY)
-    plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0])
-    assert [setting.title for setting in plan.settings] == [
+    settings = listed(str(path), bag_sizes=[1, 3], epsilons=[1.0])
+    assert [setting.title for setting in settings] == [
         "Majority (bags of 1, epsilon 1)",
         "Majority (bags of 3, epsilon 1)",
     ]
     eta = np.linspace(0.1, 0.9, 9)
     np.testing.assert_allclose(
-        la.additive_advantage(eta, plan.settings[0].mechanism),
+        la.additive_advantage(eta, settings[0].mechanism),
         la.additive_advantage(eta, la.RandomizedResponse(1.0)),
         atol=1e-12,
     )
@@ -71,7 +71,7 @@ def test_a_false_epsilon_is_refused(tmp_path, text, message):
     path = tmp_path / "liar.py"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[1.0])
+        listed(str(path), bag_sizes=[3], epsilons=[1.0])
 
 
 # The release 2 says nothing, and any other gives the label away: too rare to show beforehand.
@@ -103,12 +103,12 @@ def test_an_attack_that_beats_epsilon_ends_the_audit(csv, tmp_path, capsys):
 def test_a_declared_epsilon_is_no_guarantee(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
-    (setting,) = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[0.1]).settings
+    (setting,) = listed(str(path), bag_sizes=[3], epsilons=[0.1])
     assert not setting.checked
-    exposure = exposed(setting, 0.2, 0.3)
-    decision = report.decide(exposure, report.Target("epsilon", 1.0))
-    assert (decision.word, decision.why) == ("cannot tell", "its epsilon is declared, not checked")
-    assert report.decide(exposure, report.Target("additive", 0.1)).word == "misses"
+    row = row_of(setting, 0.2, 0.3)
+    target = auditing.Target("epsilon", 1.0)
+    assert decide(row, target) == ("cannot tell", "epsilon declared")
+    assert decide(row, auditing.Target("additive", 0.1))[0] == "misses"
     cells = environment().get_template("cells.html.j2").module
     assert "declared, not checked" in cells.epsilon(0.1, checked=False)
 
@@ -121,38 +121,33 @@ def test_a_trial_release_of_large_bags_is_small(tmp_path):
         "        return self.channel().release", f"{limit} self.channel().release"
     )
     path.write_text(text.replace("def channel", "def _law").replace(".channel()", "._law()"))
-    plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3, 5000], epsilons=[1.0])
-    assert [setting.mechanism.bag_size for setting in plan.settings] == [3, 5000]
+    settings = listed(str(path), bag_sizes=[3, 5000], epsilons=[1.0])
+    assert [setting.mechanism.bag_size for setting in settings] == [3, 5000]
     path.write_text(path.read_text().replace("1_000_000", "10"))
     with pytest.raises(ValueError, match="too many labels"):
-        report.AuditPlan(mechanisms=[str(path)], bag_sizes=[5000], epsilons=[1.0])
+        listed(str(path), bag_sizes=[5000], epsilons=[1.0])
 
 
 def test_a_class_need_not_be_hashable(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY.replace("@dataclass(frozen=True)", "@dataclass"))
     frame = some_rows()
-    plan = report.AuditPlan(
-        mechanisms=[str(path)], bag_sizes=[1, 3], epsilons=[1.0], utility="none"
-    )
-    labels = frame["bought"].to_numpy(np.uint8)
-    exposures = report.expose(labels, known_estimates(frame["eta"], labels), plan)
-    assert [exposure.setting.mechanism.bag_size for exposure in exposures] == [1, 3]
+    options = {"mechanisms": [str(path)], "bag_sizes": [1, 3], "epsilons": [1.0]}
+    rows = attacked(frame["eta"], frame["bought"], **options)
+    assert [row.bag_size for row in rows] == [1, 3]
 
 
 def test_without_a_channel_the_promise_is_sampled(tmp_path):
     path = tmp_path / "majority.py"
     path.write_text(MAJORITY.replace("def channel", "def _law").replace(".channel()", "._law()"))
     frame = some_rows(3000)
-    plan = report.AuditPlan(mechanisms=[str(path)], bag_sizes=[3], epsilons=[2.0], utility="none")
-    (exposure,) = report.expose(
-        frame["bought"].to_numpy(np.uint8), known_estimates(frame["eta"], frame["bought"]), plan
-    )
-    assert exposure.method == "by sampled releases"
-    channel = plan.settings[0].mechanism._law()
+    options = {"mechanisms": [str(path)], "bag_sizes": [3], "epsilons": [2.0]}
+    (row,) = attacked(frame["eta"], frame["bought"], **options)
+    assert row.method == "by sampled releases"
+    channel = row.setting.mechanism._law()
     eta = frame["eta"].to_numpy()[: 3000 // 3 * 3].reshape(-1, 3)
     exact = la.additive_advantage(eta, channel).mean()
-    assert exposure.plug_in.value == pytest.approx(exact, abs=4 * exposure.plug_in.standard_error)
+    assert row.plug_in == pytest.approx(exact, abs=4 * row.plug_in_error)
 
 
 def test_an_error_of_the_exact_path_is_not_hidden_by_sampling(monkeypatch):
@@ -164,7 +159,7 @@ def test_an_error_of_the_exact_path_is_not_hidden_by_sampling(monkeypatch):
     monkeypatch.setattr(attack, "additive_advantage", fail)
     with pytest.raises(ValueError, match="a fault"):
         attack.plug_in_advantage(
-            np.full((4, 1), 0.5), la.RandomizedResponse(1.0), np.random.default_rng(0)
+            np.full((4, 1, 2), 0.5), la.RandomizedResponse(1.0), np.random.default_rng(0)
         )
 
 
@@ -189,7 +184,7 @@ def test_a_mechanism_that_cannot_be_audited_is_refused(tmp_path, name, text, mes
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        report.AuditPlan(mechanisms=[str(path)])
+        listed(str(path), bag_sizes=[2], epsilons=[0.5])
 
 
 RESPONSE = """
@@ -223,17 +218,15 @@ def written(folder, text, name="mine.py"):
 
 def test_an_honest_class_passes(tmp_path):
     for text in (RESPONSE, SILENT.replace(RELEASE, "rng.integers(0, 3, len(labels))")):
-        (setting,) = report.AuditPlan(mechanisms=[written(tmp_path, text)]).settings
+        (setting,) = listed(written(tmp_path, text))
         assert setting.checked
 
 
 @pytest.mark.parametrize("kind", ["GeometricProportions", "LabelProportions", "NoRelease"])
 def test_classes_derived_from_ours_pass(tmp_path, kind):
     text = f"import labelaudit as la\n\nclass Mine(la.{kind}):\n    pass\n"
-    plan = report.AuditPlan(
-        mechanisms=[written(tmp_path, text)], bag_sizes=[1, 40], epsilons=[0.3, 3]
-    )
-    assert all(setting.checked for setting in plan.settings)
+    settings = listed(written(tmp_path, text), bag_sizes=[1, 40], epsilons=[0.3, 3])
+    assert all(setting.checked for setting in settings)
 
 
 @pytest.mark.parametrize(
@@ -255,14 +248,14 @@ def test_classes_derived_from_ours_pass(tmp_path, kind):
 )
 def test_a_release_that_leaks_more_than_its_channel_is_refused(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
-        report.AuditPlan(mechanisms=[written(tmp_path, text)], bag_sizes=[5], epsilons=[1.0])
+        listed(written(tmp_path, text), bag_sizes=[5], epsilons=[1.0])
 
 
 def test_of_ones_own_mechanism_a_contradiction_comes_before_its_guarantee(tmp_path):
-    (setting,) = report.AuditPlan(mechanisms=[written(tmp_path, RESPONSE)]).settings
-    target = report.Target("additive", 0.4)
-    assert report.decide(exposed(setting, 0.1, 0.2), target).word == "meets"
-    assert report.decide(exposed(setting, 0.1, 0.2, 0.05), target).word == "cannot tell"
+    (setting,) = listed(written(tmp_path, RESPONSE))
+    target = auditing.Target("additive", 0.4)
+    assert decide(row_of(setting, 0.1, 0.2), target)[0] == "meets"
+    assert decide(row_of(setting, 0.1, 0.2, difference=0.05), target)[0] == "cannot tell"
 
 
 @pytest.mark.parametrize(
@@ -277,7 +270,7 @@ def test_of_ones_own_mechanism_a_contradiction_comes_before_its_guarantee(tmp_pa
 def test_a_faulty_channel_is_naming_user_errors(tmp_path, channel, message):
     text = RESPONSE.replace("RandomizedResponse(1.0).channel()", channel)
     with pytest.raises(ValueError, match=f"Mine cannot be audited: {message}"):
-        report.AuditPlan(mechanisms=[written(tmp_path, text)])
+        listed(written(tmp_path, text))
 
 
 def test_every_release_sees_the_same_type_of_label(csv, tmp_path):
@@ -292,7 +285,7 @@ def test_every_release_sees_the_same_type_of_label(csv, tmp_path):
     numbers = json.loads(page.with_suffix(".json").read_text())
     assert [pair["given"]["setting"] for pair in numbers["given_bags"]] == ["Majority (epsilon 1)"]
     assert numbers["given_bags"][0]["given"]["verdict"] in ("meets", "misses", "cannot tell")
-    assert "In the table's own bags" in numbers["summary"]
+    assert numbers["advice"][0]["own_bags"] is not None or numbers["bags"]["bags"] > 10
     assert "revealed" in page.read_text()
 
 
@@ -306,26 +299,24 @@ def test_a_mechanism_that_fails_under_way_is_naming_user_errors(csv, tmp_path, c
 
 def test_mechanisms_of_one_name_are_told_apart(tmp_path, csv):
     paths = [written(tmp_path / folder, RESPONSE, "mine.py") for folder in ("one", "two")]
-    plan = report.AuditPlan(mechanisms=paths, utility="none")
-    assert [setting.title for setting in plan.settings] == paths
-    data = read_table(csv, label="bought", prior="eta")
-    audit = report.run(data, plan)
+    assert [setting.title for setting in listed(*paths)] == paths
+    audit = la.audit(csv, "bought", prior="eta", mechanisms=paths)
     assert list(audit.exposed) == paths
-    first, second = json.loads(report.as_json(audit))["advice"]
+    first, second = json.loads(auditing.as_json(audit))["advice"]
     assert first["family"] != second["family"]
 
 
 def test_files_of_one_stem_are_modules_of_their_own(tmp_path):
     other = RESPONSE.replace("1.0", "2.0")
     paths = [written(tmp_path / "one", RESPONSE), written(tmp_path / "two", other)]
-    kinds = [type(setting.mechanism) for setting in report.AuditPlan(mechanisms=paths).settings]
+    kinds = [type(setting.mechanism) for setting in listed(*paths)]
     assert [kind.epsilon for kind in kinds] == [1.0, 2.0]
     assert kinds[0].__module__ != kinds[1].__module__
 
 
 def test_a_file_that_ends_the_program_does_not(tmp_path):
     with pytest.raises(ValueError, match="cannot be run: SystemExit: 3"):
-        report.AuditPlan(mechanisms=[written(tmp_path, "import sys\nsys.exit(3)\n")])
+        listed(written(tmp_path, "import sys\nsys.exit(3)\n"))
 
 
 # Mechanisms in use
@@ -353,14 +344,13 @@ def test_published_counts_say_what_they_should():
 def test_a_named_mechanism_is_not_taken_for_the_users():
     """A wrong eta contradicts the channel of a file, not one that the package makes itself."""
     rng = np.random.default_rng(0)
-    labels = (rng.random(20_000) < 0.1).astype(np.uint8)
-    estimates = known_estimates(np.full(labels.size, 0.45), labels)
-    plan = report.AuditPlan(mechanisms=["rr", "rr-prior=0.4"], epsilons=[1.0], utility="none")
-    exposures = report.expose(labels, estimates, plan)
-    assert any(exposure.refuted for exposure in exposures)
-    for exposure in exposures:
-        decision = report.decide(exposure, report.Target("epsilon", 1.0), trusted=False)
-        assert (decision.word, decision.why) == ("meets", "its epsilon is known")
+    labels = rng.random(20_000) < 0.1
+    options = {"mechanisms": ["rr", "rr-prior=0.4"], "epsilons": [1.0]}
+    rows = attacked(np.full(labels.size, 0.45), labels, **options)
+    assert any(abs(row.difference) > 4 * row.difference_error for row in rows)
+    for row in rows:
+        decided = decide(row, auditing.Target("epsilon", 1.0), trusted=False)
+        assert decided == ("meets", "epsilon known")
 
 
 def test_mechanisms_in_use_are_audited_by_name():
@@ -374,20 +364,19 @@ def test_mechanisms_in_use_are_audited_by_name():
         bag_sizes=[12],
         refits=2,
     )
-    assert [each.setting.title for each in audit.decisions][:5] == [
+    assert audit.settings["title"].tolist()[:5] == [
         "suppressed 5 (bags of 12)", "rounded 5 (bags of 12)", "censored 1 (bags of 12)",
         "gaussian 2 (bags of 12)", "subset 0.1",
     ]  # fmt: skip
-    assert all(utility.worth is not None for utility in audit.utilities)
-    subset = audit.decisions[4].exposure
-    assert subset.revealed.value == pytest.approx(0.1, abs=0.02)
+    assert audit.settings["worth"].notna().all()
+    assert audit.settings["revealed"][4] == pytest.approx(0.1, abs=0.02)
     # Counts of 0 and 12 are not published, and without them nothing is proven.
-    assert audit.decisions[2].exposure.revealed.value == 0
-    assert len(audit.own_decisions) == 4
-    assert "Gaussian noise" in words.explained(audit.decisions[3].exposure)
+    assert audit.settings["revealed"][2] == 0
+    assert len(audit.own_bags) == 4
+    assert "Gaussian noise" in words.explained(audit.settings.iloc[3])
 
 
 @pytest.mark.parametrize("name", ["rounded", "rounded=x", "rounded=0", "rounded=2.5", "subset=2"])
 def test_a_mechanism_in_use_needs_its_number(name):
     with pytest.raises((ValueError, TypeError), match=r"rounded|multiple|fraction"):
-        report.AuditPlan(mechanisms=[name])
+        auditing.Options(mechanisms=[name])

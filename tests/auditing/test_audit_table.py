@@ -4,7 +4,11 @@ import numpy as np
 import pandas
 import pytest
 
-from labelaudit.auditing.table import read_table
+from labelaudit import auditing
+
+
+def read_table(source, **columns):
+    return auditing.read(source, auditing.Columns(**columns))
 
 
 def frame(rows=600):
@@ -30,7 +34,7 @@ def test_mixed_columns(tmp_path, name):
     table = read_table(written(data, tmp_path / name), label="sick")
     assert np.array_equal(table.labels, data["sick"]) and len(table) == 600
     assert [column.name for column in table.columns] == ["age", "town"]
-    assert table.categorical.tolist() == [False, True]
+    assert [column.categorical for column in table.columns] == [False, True]
     np.testing.assert_array_equal(table.features[:, 0], data["age"].to_numpy(np.float32))
     back = [table.columns[1].levels[int(code)] for code in table.features[:, 1]]
     assert back == data["town"].tolist()
@@ -88,7 +92,7 @@ def test_unequal_bags_and_a_ready_made_prior(tmp_path):
     data["day"] = ["mon"] * 2 + ["tue"] * 5 + ["wed"] * 3
     data["eta"] = np.linspace(0, 1, 10)
     table = read_table(written(data, tmp_path / "t.parquet"), label="sick", prior="eta", bag="day")
-    assert table.bag_sizes.tolist() == [2, 5, 3] and table.bag_names == ("mon", "tue", "wed")
+    assert np.bincount(table.bags).tolist() == [2, 5, 3]
     assert np.array_equal(table.prior, data["eta"]) and table.features.shape == (10, 0)
 
 
@@ -119,7 +123,8 @@ def test_whole_numbers_stay_whole_beside_a_missing_one(tmp_path):
         path = written(data, tmp_path / name)
         for positive in ("2", 2, 2.0):
             table = read_table(path, label="y", bag="day", positive=positive)
-            assert table.labels.tolist() == [0, 1, 1] and table.bag_names == ("3", "5")
+            assert table.labels.tolist() == [0, 1, 1] and table.bags.tolist() == [0, 0, 1]
+            assert table.classes == ("1", "2")
 
 
 def test_features_that_are_no_list_are_refused_and_none_need_a_prior(tmp_path):
@@ -160,8 +165,8 @@ REFUSED = {
     "bag": ({"bag": "sick"}, {}, "cannot be a feature, a prior or a bag"),
     "label prior": ({"prior": "sick"}, {}, "cannot be a feature, a prior or a bag"),
     "bag prior": ({"prior": "age", "bag": "age"}, {}, "the bag 'age' cannot be the prior"),
-    "three": ({}, {"sick": [0, 1, 2, 0, 1, 2]}, "must have two values, not 3"),
-    "one": ({}, {"sick": [1] * 6}, "must have two values, not 1"),
+    "one": ({}, {"sick": [1] * 6}, "must have 2 to 20 values, not 1"),
+    "prior of three": ({"prior": "age"}, {"sick": [0, 1, 2] * 2}, "3 classes takes no prior"),
     "words": ({}, {"sick": list("ababab")}, r"say which of them is positive, as in positive='b'"),
     "positive": ({"positive": "2"}, {}, "positive must be one of '0', '1', not '2'"),
     "absent": ({"features": ["age"]}, {"age": [None] * 6}, "every value is missing"),

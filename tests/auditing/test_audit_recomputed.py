@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 import labelaudit as la
-from labelaudit import auditing as report
+from labelaudit import auditing
+from labelaudit.auditing.intervals import Interval
 
 # Records with these priors; so many of them have the label 1.
 LEVELS = np.array([0.1, 0.35, 0.5, 0.8])
@@ -98,21 +99,25 @@ def expected():
 def test_the_tables_are_what_enumeration_gives(audited, expected):
     attack = audited.tables["attack"]
     assert attack.index.tolist() == expected.index.tolist()
-    for decision in audited.decisions:
-        exposure, row = decision.exposure, expected.loc[decision.exposure.title]
+    for row in audited.settings.itertuples():
+        right = expected.loc[row.title]
         # Five standard errors; the page's are of random bags and noise, enumeration has neither.
-        for name, interval in (("plug-in", exposure.plug_in), ("realised", exposure.realised)):
+        for name, interval in (
+            ("plug-in", Interval.of(row, "plug_in")),
+            ("realised", Interval.of(row, "realised")),
+        ):
             within = 5 * interval.standard_error + 1e-12
-            assert interval.value == pytest.approx(row[name], abs=within), (exposure.title, name)
+            assert interval.value == pytest.approx(right[name], abs=within), (row.title, name)
             assert within < 0.03
-        error = 5 * exposure.revealed.standard_error + 1e-12
-        assert exposure.revealed.value == pytest.approx(row["revealed"], abs=error)
+        error = 5 * row.revealed_error + 1e-12
+        assert row.revealed == pytest.approx(right["revealed"], abs=error)
     alone = attack.index.str.startswith("RR")
     assert attack[alone]["plug-in"].to_numpy() == pytest.approx(
         expected[alone]["plug-in"].to_numpy()
     )
-    worth = [utility.worth for utility in audited.utilities[1:]]
-    assert worth == pytest.approx(expected["worth"].to_numpy(), rel=0.02)
+    assert audited.settings["worth"].tolist() == pytest.approx(
+        expected["worth"].to_numpy(), rel=0.02
+    )
     # The bags of equal labels, counted.
     ones = int(ONES.sum())
     equal = (math.comb(ones, SIZE) + math.comb(ROWS - ones, SIZE)) / math.comb(ROWS, SIZE)
@@ -127,22 +132,20 @@ def test_the_verdicts_and_the_recommendation_follow(audited, expected):
     # What meets the target and proves next to nothing, in the order of its worth.
     kept = expected[below & (expected["revealed"] <= 0.001)]["worth"].sort_values()
     best = kept.index[kept >= 0.8 * kept.iloc[-1]]
-    start = audited.headline.split(".")[0].removeprefix("Publish ").split(", which")[0]
-    assert set(start.replace(" or ", "; ").replace("), ", "); ").split("; ")) == set(best)
+    assert {each.setting.title for each in audited.recommended} == set(best)
 
 
 def test_the_page_shows_them(audited, expected):
-    page = bs4.BeautifulSoup(report.as_html(audited), "html.parser")
+    page = bs4.BeautifulSoup(auditing.as_html(audited), "html.parser")
     assert audited.headline in page.find("p", class_="headline").get_text()
     [section] = [each for each in page.find_all("section") if each.h2.get_text() == "The attack"]
     rows = {row.th.get_text(): row.find_all("td") for row in section.tbody.find_all("tr")}
     assert list(rows) == expected.index.tolist()
-    for decision in audited.decisions:
-        exposure = decision.exposure
-        cells = rows[exposure.title]
-        assert cells[0].span.get_text() == decision.word
+    for setting in audited.settings.itertuples():
+        cells = rows[setting.title]
+        assert cells[0].span.get_text() == setting.verdict
         shown = [float(cell.contents[0].replace("−", "-")) for cell in cells[1:3]]
-        values = [exposure.plug_in.value, exposure.realised.value]
+        values = [setting.plug_in, setting.realised]
         assert shown == pytest.approx(values, abs=5e-5)
-        revealed = expected.loc[exposure.title, "revealed"]
+        revealed = expected.loc[setting.title, "revealed"]
         assert float(cells[5].get_text().rstrip("%")) == pytest.approx(100 * revealed, abs=2)

@@ -1,5 +1,6 @@
 """The audit command, its refusals, the two files it writes, and chapter 14."""
 
+import importlib
 import json
 import math
 import re
@@ -11,20 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import smoke
-from audit_cases import SECRET, run, some_rows, write_shop
+from audit_cases import MAJORITY, SECRET, run, some_rows, write_shop
 
 import labelaudit as la
 from book.chapters.exercises import check
 from book.tools.parameters import ContractError
-from labelaudit import auditing as report
+from labelaudit import auditing
+from labelaudit.auditing import flow, table
 from labelaudit.auditing.page import environment
-from labelaudit.auditing.table import read_table
 from labelaudit.auditing.words import FOLDER
 from labelaudit.mechanisms import kind_of
 from labelaudit.mechanisms.custom import OPTIONS
-
-# The function of this name hides the module.
-AUDIT = sys.modules["labelaudit.auditing.audit"]
 
 
 @pytest.fixture
@@ -62,9 +60,9 @@ def test_one_command_writes_a_page_and_every_number(csv, tmp_path, capsys):
 
 
 def test_the_same_seed_gives_the_same_numbers(csv):
-    data = read_table(csv, label="bought", prior="eta")
-    plan = report.AuditPlan(mechanisms=["rr", "laplace"], bag_sizes=[4], epsilons=[1.0], seed=5)
-    first, second = (json.loads(report.as_json(report.run(data, plan))) for _ in range(2))
+    options = {"prior": "eta", "mechanisms": ["rr", "laplace"], "bag_sizes": [4], "seed": 5}
+    audits = (la.audit(csv, "bought", **options) for _ in range(2))
+    first, second = (json.loads(auditing.as_json(audit)) for audit in audits)
     for name in ("seconds", "made"):
         assert first.pop(name) is not None and second.pop(name) is not None
     assert first == second
@@ -72,8 +70,8 @@ def test_the_same_seed_gives_the_same_numbers(csv):
 
 BAD_ARGUMENTS = [
     (["--label", "sold"], "has no column 'sold'; it has 'x'"),
-    (["--label", "day"], "must have two values, not"),
-    (["--label", "one"], "must have two values, not 1"),
+    (["--label", "day"], "must have 2 to 20 values, not"),
+    (["--label", "one"], "must have 2 to 20 values, not 1"),
     (
         ["--label", "bought", "--features", "empty"],
         "'empty' cannot be used: every value is missing",
@@ -93,16 +91,14 @@ BAD_ARGUMENTS = [
     (["--label", "bought", "--refits", "1"], "refits must be a whole number of at least 2"),
     (["--label", "bought", "--target", "epsilon=inf"], "must be a finite number"),
     (["--label", "bought", "--prior", "eta", "--features", "x"], "--prior replaces --features"),
-    (["--label", "bought", "--prior", "eta", "--utility", "network"], "network needs features"),
+    (["--label", "bought", "--prior", "eta", "--utility", "logistic"], "logistic needs features"),
+    (["--label", "bought", "--utility", "network"], "a utility model is one of none, logistic"),
+    (["--label", "bought", "--learners", "network"], "a learner is one of boosting, logistic"),
     (["--label", "bought", "--repeats", "0"], "repeats must be a whole number"),
     (["--label", "bought", "--known", "-1"], "known must be a whole number"),
-    (["--label", "rare"], "the rarer label occurs 3 times"),
+    (["--label", "rare"], "occurs 3 times in 600 rows"),
     (["--label", "bought", "--prior", "certain"], "the prior of row 8 is 0 and its label 1"),
     (["--label", "bought", "--bag", "same"], "the bag column has 1 different value; an interval"),
-    (
-        ["--label", "bought", "--utility", "network", "--bag-sizes", "600"],
-        "the network learns from bags of at most 512, not 600",
-    ),
     (["--label", "bought", "--output", "nowhere/report.html"], "cannot write nowhere"),
     (["--label", "bought", "--output", "report.pdf"], "must be an .html file"),
 ]
@@ -119,7 +115,7 @@ def test_bad_input_is_one_line_before_any_training(
     frame["certain"], frame.loc[7, "certain"] = frame["bought"] * 1.0, 1 - frame["bought"][7]
     frame.to_csv(tmp_path / "shop.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(AUDIT, "estimate_eta", lambda *a: pytest.fail("training began"))
+    monkeypatch.setattr(flow, "trusted_eta", lambda *a: pytest.fail("training began"))
     assert run("shop.csv", *arguments) == 2
     lines = [line for line in capsys.readouterr().err.splitlines() if "reading" not in line]
     assert len(lines) == 1 and message in lines[0]
@@ -130,9 +126,8 @@ def test_a_bag_that_is_too_large_is_refused_before_any_training(tmp_path):
     frame["bought"] = np.arange(len(frame)) % 2
     frame["eta"] = 0.5
     frame.to_csv(tmp_path / "large.csv", index=False)
-    data = read_table(tmp_path / "large.csv", label="bought", prior="eta", bag="shop")
     with pytest.raises(ValueError, match="has 60,000 records; an audit takes bags of at most"):
-        report.AuditPlan().check_table(data)
+        flow.prepare(tmp_path / "large.csv", "bought", prior="eta", bag="shop")
 
 
 def test_a_file_that_is_not_what_its_name_says(csv, tmp_path, capsys):
@@ -156,6 +151,45 @@ def test_what_draws_the_page_is_imported_when_it_is_made():
     assert loaded.returncode == 0, loaded.stderr
     heavy = {"matplotlib", "jinja2", "pandas", "sklearn", "torch", "seaborn"}
     assert heavy.isdisjoint(loaded.stdout.split())
+
+
+def test_an_audit_imports_neither_the_sweep_nor_torch(csv, tmp_path):
+    code = "import sys; from labelaudit.cli import main; main(); print(*sys.modules)"
+    options = ["--mechanisms", "rr", "--epsilons", "1", "--refits", "2", "--output", "r.html"]
+    command = [sys.executable, "-c", code, "audit", str(csv), "--label", "bought", *options]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
+    assert "labelaudit.auditing.flow" in loaded and "sklearn" in loaded
+    assert not [name for name in loaded if name.startswith(("torch", "labelaudit.learning.sweep"))]
+
+
+def test_a_table_is_read_once_and_a_users_file_runs_once(csv, tmp_path, monkeypatch):
+    """With search, several settings, the table's own bags: and invalid options read nothing."""
+    path, runs, reads = tmp_path / "majority.py", tmp_path / "runs", []
+    path.write_text(f"open({str(runs)!r}, 'a').write('x')\n{MAJORITY}")
+    read_frame = table.read_frame
+    monkeypatch.setattr(table, "read_frame", lambda path: reads.append(path) or read_frame(path))
+    for wrong in ({"epsilons": [-1]}, {"mechanisms": ["lpp"]}, {"target": "additive"},
+                  {"learners": ["forest"]}, {"features": "x"}):  # fmt: skip
+        with pytest.raises((ValueError, TypeError)):
+            la.audit(csv, "bought", **wrong)
+    assert reads == [] and not runs.exists()
+    options = {"mechanisms": [str(path), "rr"], "bag_sizes": [3, 4], "epsilons": [0.5, 1.0]}
+    la.audit(csv, "bought", prior="eta", bag="day", **options)
+    assert len(reads) == 1 and runs.read_text() == "x"
+
+
+@pytest.mark.parametrize("name", ["AuditPlan", "stream_priors", "Target", "expose"])
+def test_old_names_can_be_imported_and_warn(name):
+    with pytest.warns(DeprecationWarning, match=f"labelaudit.report.{name} is labelaudit.auditing"):
+        assert callable(getattr(importlib.import_module("labelaudit.report"), name))
+
+
+def test_a_table_is_read_by_its_old_name():
+    with pytest.warns(DeprecationWarning, match="read_table is labelaudit.report.read_table"):
+        read_table = importlib.import_module("labelaudit.datasets").read_table
+    assert len(read_table(some_rows(50), label="bought", prior="eta")) == 50
 
 
 def test_ready_made_priors_need_neither_a_learner_nor_the_book(csv, tmp_path):
@@ -186,7 +220,7 @@ def test_what_is_there_already_is_not_overwritten_unasked(name, csv, tmp_path, m
     arguments = ["--label", "bought", "--prior", "eta", "--output", tmp_path / "report.html"]
     quick = ["--mechanisms", "rr", "--epsilons", 1, "--refits", 2]
     with monkeypatch.context() as patch:
-        patch.setattr(AUDIT, "estimate_eta", lambda *a: pytest.fail("work began"))
+        patch.setattr(flow, "trusted_eta", lambda *a: pytest.fail("work began"))
         assert run(csv, *arguments) == 2
     assert f"{name} is there already: name another page" in capsys.readouterr().err
     assert (tmp_path / name).read_text() == "of yesterday"
@@ -195,10 +229,10 @@ def test_what_is_there_already_is_not_overwritten_unasked(name, csv, tmp_path, m
 
 
 def test_two_files_are_written_or_none(tmp_path):
-    from labelaudit.auditing import page
+    from labelaudit.auditing import report
 
     with pytest.raises(UnicodeEncodeError):
-        page._write({tmp_path / "r.html": "whole", tmp_path / "r.json": "half \ud800"})
+        report._write({tmp_path / "r.html": "whole", tmp_path / "r.json": "half \ud800"})
     assert not list(tmp_path.iterdir())
 
 
@@ -223,8 +257,8 @@ def test_mechanisms_and_their_colours_are_those_of_the_book(csv):
     for kind in OPTIONS.values():
         made = kind.make(**{name: values[name] for name in kind.parameters})
         assert kind_of(made) is kind
-    plan = report.AuditPlan(bag_sizes=[2], epsilons=[1.0])
-    page = report.as_html(report.run(read_table(csv, label="bought", prior="eta"), plan))
+    audit = la.audit(csv, "bought", prior="eta", bag_sizes=[2], epsilons=[1.0])
+    page = auditing.as_html(audit)
     for kind in OPTIONS.values():
         assert kind.colour.lower() in page
 
@@ -243,9 +277,10 @@ def test_names_from_the_user_are_text_and_nothing_else(tmp_path):
     frame = frame.rename(columns={"x": f"x{HOSTILE}", "bought": f"label{HOSTILE}"})
     frame.to_csv(path, index=False)
     np.savetxt(channel, [[0.8, 0.2], [0.3, 0.7]], delimiter=",")
-    data = read_table(path, label=f"label{HOSTILE}", positive=HOSTILE, identifier="who", bag="day")
-    plan = report.AuditPlan(mechanisms=["rr", str(channel)], epsilons=[4.0], refits=2)
-    page = BeautifulSoup(report.as_html(report.run(data, plan)), "html.parser")
+    columns = {"positive": HOSTILE, "identifier": "who", "bag": "day"}
+    options = {"mechanisms": ["rr", str(channel)], "epsilons": [4.0], "refits": 2}
+    audit = la.audit(path, f"label{HOSTILE}", **columns, **options)
+    page = BeautifulSoup(auditing.as_html(audit), "html.parser")
     assert not page.find_all("script") and len(page.find_all("b")) <= 2
     assert all(set(tag.attrs).isdisjoint({"onload", "onclick"}) for tag in page.find_all(True))
     text = page.get_text()
@@ -259,7 +294,7 @@ def test_names_from_the_user_are_text_and_nothing_else(tmp_path):
 def test_the_templates_mark_nothing_as_safe():
     """What a template prints is escaped; only the style sheet and the drawn figures are not."""
     templates = list(FOLDER.glob("*.j2"))
-    assert len(templates) >= 4
+    assert len(templates) >= 3
     for template in templates:
         assert "safe" not in template.read_text() and "autoescape" not in template.read_text()
     assert environment().autoescape is True
@@ -314,10 +349,8 @@ def test_figures_are_described_light_and_readable_on_a_dark_page(shop_page, posi
 
 @pytest.fixture(scope="module")
 def shop_page(tmp_path_factory):
-    data = read_table(
-        write_shop(tmp_path_factory.mktemp("shop")), label="bought", features=["x", "kind"]
-    )
-    return report.as_html(report.run(data, report.AuditPlan(refits=2)))
+    shop = write_shop(tmp_path_factory.mktemp("shop"))
+    return auditing.as_html(la.audit(shop, "bought", features=["x", "kind"], refits=2))
 
 
 def test_a_page_is_light_and_asks_for_nothing(shop_page):
