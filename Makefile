@@ -43,22 +43,23 @@ test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..."
 
 # Only files that have such trials are read.
 test-slow: $(TEST_STAMP)  ## run the long trials that `make test` leaves out: kills, clusters, large draws
-	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(or $(T),$(shell grep -l mark.slow tests/*.py))
+	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(or $(T),$(shell grep -rl mark.slow tests --include=test_*.py))
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
-	$(BIN)/labelaudit book --scale $(SCALE)
+	$(BIN)/labelbook book --scale $(SCALE)
 
 chapter: $(STAMP)  ## run one chapter: C=07_scatter_plots P="bag_sizes=[4,16] epsilons=[0.5]"
-	@if [ -z "$$C" ]; then $(BIN)/labelaudit chapters | grep "^[^ ]" >&2; \
+	@if [ -z "$$C" ]; then $(BIN)/labelbook chapters | grep "^[^ ]" >&2; \
 		echo 'say which chapter of these, as in: make chapter C=07_scatter_plots' >&2; exit 2; fi; \
 	set -f; set --; for pair in $$P; do case "$$pair" in \
 		[A-Za-z]*=*) set -- "$$@" -p "$${pair%%=*}" "$${pair#*=}" ;; \
 		*) echo "P: '$$pair' is not name=value; write values without spaces" >&2; exit 2 ;; esac; done; \
-	$(BIN)/labelaudit run "$$C" --scale $(SCALE) "$$@"
+	$(BIN)/labelbook run "$$C" --scale $(SCALE) "$$@"
 
-lint: $(TEST_STAMP)  ## check style and types
+lint: $(TEST_STAMP)  ## check style, imports and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --cache-dir _build/import-linter
 	$(BIN)/mypy
 
 format: $(TEST_STAMP)  ## rewrite the sources in the house style
@@ -88,10 +89,10 @@ results: $(STAMP)  ## make the tables of eta and of training in results/ again, 
 	$(BIN)/python data_scripts/results.py chapters
 
 serve: $(STAMP)  ## open the book in the browser and run chapters from their pages (PORT=8000)
-	$(BIN)/labelaudit serve $(if $(PORT),--port $(PORT))
+	$(BIN)/labelbook serve $(if $(PORT),--port $(PORT))
 
 pdf: $(TEST_STAMP)  ## print the site in _build/html as one PDF, with the system's Chromium
-	$(BIN)/labelaudit pdf
+	$(BIN)/labelbook pdf
 
 clean:  ## remove the site, the chapter runs and every cache
 	rm -rf _build .pytest_cache .mypy_cache .ruff_cache .hypothesis

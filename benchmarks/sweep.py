@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
+from book import sweep
 from book.chapters import selection
+from book.sweep import comparisons
+from book.sweep.grid import CLEAN, Grid
+from book.sweep.scales import scale_grid
+from book.sweep.store import Record, Store
 from labelaudit.datasets import Dataset
-from labelaudit.learning import sweep
-from labelaudit.learning.sweep import comparisons
-from labelaudit.learning.sweep.command import scale_grid
-from labelaudit.learning.sweep.grid import CLEAN, Grid
-from labelaudit.learning.sweep.store import Record, Store
 
 PAPER = scale_grid("paper")
 # All 220 settings of the paper with one learning rate, nine times over: 1,980 runs.

@@ -8,8 +8,8 @@ import argparse
 import difflib
 import os
 import sys
-from collections.abc import Callable, Iterable
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -68,7 +68,7 @@ def counted(number: int, noun: str) -> str:
     >>> counted(1, "row"), counted(2000, "row")
     ('1 row', '2,000 rows')
     """
-    return f"{number:,} {noun}" + "s" * (number != 1)
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 def must_be_writable(path: Path) -> None:
@@ -77,14 +77,39 @@ def must_be_writable(path: Path) -> None:
         raise CommandError(f"cannot write {path}: name a file in a folder that exists")
 
 
-def book_tools(module: str, missing: str) -> Any:
-    """A module of the book's tools, by name: they stand above the package, and in a clone only."""
-    try:
-        return import_module(f"book.tools.{module}")
-    except ModuleNotFoundError as error:
-        if not (error.name or "").startswith("book"):
-            raise
-        raise CommandError(missing) from None
+def run_command(
+    name: str,
+    commands: Mapping[str, tuple[str, str]],
+    description: str,
+    arguments: Sequence[str],
+) -> int:
+    """Run the command that the arguments name, and give its exit status.
+
+    `commands` says of each command which module offers its parser, by `add_parser(subparsers)`, and
+    one line for the list. A parser sets `run`, a function from the parsed arguments to an exit
+    status. Only the module of the command that is called is imported, so `--help` answers at once.
+    """
+    called = arguments[0] if arguments else None
+    parser = Parser(
+        prog=name,
+        description=description,
+        epilog=f"{name} COMMAND --help tells more about each of them.",
+    )
+    version = f"{name} {metadata.version('labelaudit')}"
+    parser.add_argument("--version", action="version", version=version)
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    if called is not None and called in commands:
+        import_module(commands[called][0]).add_parser(subparsers)
+    else:
+        for command, (_, summary) in commands.items():
+            subparsers.add_parser(command, help=summary)
+        if called is not None and not called.startswith("-"):
+            parser.error(f"there is no command {called!r}{did_you_mean(called, commands)}")
+    parsed, left = parser.parse_known_args(arguments)
+    if left:
+        Parser(prog=f"{name} {called}").error(f"unrecognized arguments: {' '.join(left)}")
+    parsed.given = arguments
+    return parsed.run(parsed)
 
 
 def exit_status(name: str, run: Callable[[], int]) -> int:
@@ -104,7 +129,7 @@ def exit_status(name: str, run: Callable[[], int]) -> int:
         print(f"{name}: interrupted", file=sys.stderr)
         return 130
     except ModuleNotFoundError as error:
-        if (error.name or "labelaudit").startswith("labelaudit"):
+        if (error.name or "book").split(".")[0] in ("labelaudit", "book"):
             raise
         print(
             f"{name}: this needs {error.name}, which is not installed; in a clone,"

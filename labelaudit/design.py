@@ -19,6 +19,15 @@ from labelaudit.checks import Floats
 from labelaudit.mechanisms import CountChannel, GeometricProportions
 from labelaudit.poisson_binomial import leave_one_out, pmf
 
+__all__ = [
+    "DesignedChannel",
+    "best_channel",
+    "best_response",
+    "censored",
+    "censoring_range",
+    "three_values",
+]
+
 # The most steps towards a larger worth; the first gains the most.
 TANGENTS = 4
 

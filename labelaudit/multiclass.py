@@ -20,6 +20,16 @@ from labelaudit import checks
 from labelaudit.checks import Floats
 from labelaudit.poisson_multinomial import Splits
 
+__all__ = [
+    "ClassProportions",
+    "ClassRandomizedResponse",
+    "ClassResponseWithPrior",
+    "additive_advantage",
+    "bayes_guess",
+    "posterior",
+    "worth",
+]
+
 
 @dataclass(frozen=True)
 class ClassRandomizedResponse:

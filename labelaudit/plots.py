@@ -10,7 +10,9 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-LEAST_WIDTH = 5.4
+__all__ = ["grid", "legend", "simulated"]
+
+MIN_WIDTH = 5.4
 FONT_SIZE = 11
 
 
@@ -22,7 +24,7 @@ def grid(
         figure, axes = plt.subplots(
             rows,
             columns,
-            figsize=(max(width * columns, LEAST_WIDTH), height * rows),
+            figsize=(max(width * columns, MIN_WIDTH), height * rows),
             squeeze=False,
             layout="constrained",
             facecolor="white",

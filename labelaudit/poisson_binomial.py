@@ -5,6 +5,8 @@ from numpy.typing import ArrayLike
 from labelaudit import checks
 from labelaudit.checks import Floats
 
+__all__ = ["leave_one_out", "pmf"]
+
 
 def pmf(eta: ArrayLike) -> Floats:
     """P(count = s) for s = 0..k, for priors of shape (..., k); the result is (..., k + 1).

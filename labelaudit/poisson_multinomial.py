@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from labelaudit.checks import Floats
 
 # Additions that a call may cost: about half a minute on one core.
-MOST_STEPS = 5e9
+MAX_STEPS = 5e9
 # Entries of a table of counts, over the bags that are computed together.
 TABLE_ENTRIES = 2_000_000
 # Entries of the list of all counts, one number for each class.
@@ -95,10 +95,10 @@ def _affordable(n_bags: int, k: int, classes: int) -> None:
     logs = math.lgamma(k + classes) - math.lgamma(k + 1) - math.lgamma(classes)
     splits = math.exp(min(logs, 600))
     steps = n_bags * k * (math.ceil(math.log2(k)) + 1) * classes * splits
-    if steps > MOST_STEPS or classes * splits > LIST_ENTRIES:
+    if steps > MAX_STEPS or classes * splits > LIST_ENTRIES:
         raise ValueError(
             f"bags of {k} with {classes} classes, {n_bags} of them, would take about {steps:.1g} "
-            f"steps over {splits:.1g} counts, and at most {MOST_STEPS:.0e} steps over "
+            f"steps over {splits:.1g} counts, and at most {MAX_STEPS:.0e} steps over "
             f"{LIST_ENTRIES / classes:.0e} counts are allowed: use fewer bags, smaller bags or "
             "fewer classes (merge rare ones)"
         )

@@ -14,6 +14,8 @@ from labelaudit import checks
 from labelaudit.checks import Floats
 from labelaudit.partitions import partition
 
+__all__ = ["Beta", "Empirical", "Prior", "TwoPoint", "Uniform"]
+
 Shape = int | tuple[int, ...]
 
 

@@ -19,14 +19,14 @@ from labelaudit.repeated import Repeated
 
 # The largest log odds of a belief. Beyond 36.7 a float would round to exactly 1, which would claim
 # a proof. Negative log odds may be as low as those of the prior.
-MOST_LOG_ODDS = 36.0
+MAX_LOG_ODDS = 36.0
 # Beyond this a number leaves the range of a float when it is no longer a logarithm.
-LARGEST_LOG = 700.0
+MAX_LOG = 700.0
 # Sweeps before damping starts: most populations need fewer.
 FREE_SWEEPS = 30
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Redrawn:
     """What several releases of the same labels say about each person.
 
@@ -42,7 +42,7 @@ class Redrawn:
     converged: bool
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class _Bags:
     """Bags without common members: who is in them, and what a mechanism released of each."""
 
@@ -93,7 +93,12 @@ def redrawn_attack(
     drawn = list(_distinct_bags(mechanism, members, releases))
     known = _eliminate(priors, drawn)
     posterior, iterations, converged = _propagate(known, drawn, damping, tolerance, most_iterations)
-    return Redrawn(posterior, _open(priors) & ~_open(known), iterations, converged)
+    return Redrawn(
+        posterior=posterior,
+        proven=_open(priors) & ~_open(known),
+        iterations=iterations,
+        converged=converged,
+    )
 
 
 def _open(beliefs: Floats) -> NDArray[np.bool_]:
@@ -145,10 +150,17 @@ def _distinct_bags(mechanism: Mechanism, members: Ints, releases: ArrayLike) -> 
             index = np.column_stack(np.divmod(chosen[:, 0], n_bags))
             people = bags[chosen[:, 0]]
             if n_copies == 1:
-                yield _Bags(mechanism, people, values[chosen[:, 0]], index)
+                yield _Bags(
+                    mechanism=mechanism, members=people, releases=values[chosen[:, 0]], index=index
+                )
             else:
                 again = _repeat(mechanism, n_copies)
-                yield _Bags(again, people, values[chosen].reshape(len(chosen), again.times), index)
+                yield _Bags(
+                    mechanism=again,
+                    members=people,
+                    releases=values[chosen].reshape(len(chosen), again.times),
+                    index=index,
+                )
 
 
 def _repeat(mechanism: Mechanism, times: int) -> Repeated:
@@ -229,11 +241,11 @@ def _propagate(
     unknown = _open(known)
     with np.errstate(divide="ignore"):
         total = np.log(known) - np.log1p(-known)
-    total = np.where(unknown, np.clip(total, -LARGEST_LOG, LARGEST_LOG), 0.0)
-    lowest = np.minimum(total, -MOST_LOG_ODDS)
+    total = np.where(unknown, np.clip(total, -MAX_LOG, MAX_LOG), 0.0)
+    lowest = np.minimum(total, -MAX_LOG_ODDS)
 
     def probability(log_odds: Floats, people: Ints | slice) -> Floats:
-        inside = np.clip(log_odds, lowest[people], MOST_LOG_ODDS)
+        inside = np.clip(log_odds, lowest[people], MAX_LOG_ODDS)
         return np.where(unknown[people], 1 / (1 + np.exp(-inside)), known[people])
 
     parts = _open_bags(unknown, drawn)
@@ -255,7 +267,7 @@ def _propagate(
             last[moved] = prior[moved]
             values = releases[number][moved]
             new = attack(prior[moved], drawn[number].mechanism, values, "shift")[0]
-            new = np.clip(new, -LARGEST_LOG, LARGEST_LOG)
+            new = np.clip(new, -MAX_LOG, MAX_LOG)
             total[people[moved]] += new - shift[moved]
             shift[moved] = new
         if not moving:

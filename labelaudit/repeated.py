@@ -13,7 +13,7 @@ from labelaudit.checks import Floats
 from labelaudit.mechanisms import CountChannel, Mechanism, NoisyCount
 
 # A table of more outcomes than this is slower than a good sample.
-MOST_OUTCOMES = 20_000
+MAX_OUTCOMES = 20_000
 
 
 @dataclass(frozen=True)
@@ -106,9 +106,9 @@ class Repeated(Mechanism):
 
     def _require_few(self, values: int) -> None:
         outcomes = math.comb(values + self.times - 1, self.times)
-        if outcomes > MOST_OUTCOMES:
+        if outcomes > MAX_OUTCOMES:
             raise ValueError(
-                f"{self} has {outcomes:,} outcomes, more than {MOST_OUTCOMES:,}: "
+                f"{self} has {outcomes:,} outcomes, more than {MAX_OUTCOMES:,}: "
                 "estimate its advantage with sampled_advantage"
             )
 

@@ -40,41 +40,31 @@ CHAPTERS = {
                 "range": [1, 64],
                 "meaning": "people per bag",
                 "smoke": [2],
-                "laptop": [2, 4],
+                "paper": [2, 4, 8],
             },
             "bias": {
                 "type": "number",
                 "range": [0, 1],
                 "meaning": "chance of heads",
-                "smoke": 0.5,
-                "laptop": 0.5,
             },
             "law": {
                 "type": "text",
                 "choices": ["uniform", "beta-2-30"],
                 "meaning": "law of the priors",
-                "smoke": "uniform",
-                "laptop": "uniform",
             },
             "fail": {
                 "type": "boolean",
                 "meaning": "whether the last cell raises",
-                "smoke": False,
-                "laptop": False,
             },
             "sleep": {
                 "type": "number",
                 "range": [0, 600],
                 "meaning": "seconds to wait in a cell",
-                "smoke": 0,
-                "laptop": 0,
             },
             "seed": {
                 "type": "integer",
                 "range": [0, 1000],
                 "meaning": "seed of the draws",
-                "smoke": 1,
-                "laptop": 1,
             },
         },
     },
@@ -94,6 +84,7 @@ jupytext:
 kernelspec:
   name: python3
   display_name: Python 3
+  language: python
 ---
 """
 COIN = (
@@ -105,7 +96,7 @@ We toss it and look at {numref}`fig-coin`.
 
 ```{code-cell} ipython3
 :tags: [parameters]
-bag_sizes = [2, 4, 8]
+bag_sizes = [2, 4]
 bias = 0.5
 law = "uniform"
 fail = False

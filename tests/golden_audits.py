@@ -1,5 +1,6 @@
 """The audits that are kept in tests/golden/audits.json: a table and options for each."""
 
+import contextlib
 import tempfile
 from pathlib import Path
 
@@ -72,9 +73,8 @@ CASES = {
 def audited(name):
     """The report of one case."""
     frame, options = CASES[name]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         if name == "own mechanism":
-            path = Path(folder, "majority.py")
-            path.write_text(MAJORITY, encoding="utf-8")
-            options = options | {"mechanisms": [str(path), "rr"]}
+            Path("majority.py").write_text(MAJORITY, encoding="utf-8")
+            options = options | {"mechanisms": ["majority.py", "rr"]}
         return la.audit(frame, "bought", **options)

@@ -6,7 +6,7 @@ are named after either command (`audits`, `sweep`, `ledger`, `pages`, `tables`) 
 A golden changes only in a commit of its own that says why.
 
 audits   every number and decision that an audit writes as JSON, for the cases of `golden_audits.py`
-sweep    every result of a small grid by its key, as `labelaudit sweep` stores it
+sweep    every result of a small grid by its key, as `labelbook sweep` stores it
 ledger   verdict, grade and evidence of each statement of the paper, as a quick run finds them
 pages    what each chapter stores for its prose, at smoke scale
 tables   the csv files of the chapters on data, at smoke scale
@@ -32,6 +32,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import platform
 import re
 import sys
@@ -40,6 +41,8 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
+# As `conftest` does for the suite; read where training is first imported, and by kernels.
+os.environ["LABELAUDIT_PRODUCTS"] = "highest"
 FOLDER = Path(__file__).resolve().parent / "golden"
 KINDS = ("audits", "sweep", "ledger", "pages", "tables")
 # A packed file cannot be read in a commit, so only the largest one is packed.
@@ -69,8 +72,8 @@ NOT_KEPT = {
 }
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 # A number in a text with fewer digits than this is the same or another one.
-LEAST_DIGITS = 4
-MOST_SHOWN = 20
+MIN_DIGITS = 4
+MAX_SHOWN = 20
 
 
 @contextlib.contextmanager
@@ -113,7 +116,7 @@ def audit(name):
 @cache
 def sweep():
     """The stored results of the small grid, by key."""
-    from labelaudit.cli import main
+    from book.cli import main
 
     with tempfile.TemporaryDirectory() as folder, exact_products():
         store = Path(folder, "store")
@@ -159,7 +162,7 @@ def names(kind):
 
         return list(CASES)
     if kind == "ledger":
-        from labelaudit import ledger
+        from book import ledger
 
         return [row.id for row in ledger.rows()]
     if kind == "pages":
@@ -172,7 +175,7 @@ def names(kind):
 def measured(kind, name):
     """One golden as it is now."""
     if kind == "ledger":
-        from labelaudit import ledger
+        from book import ledger
 
         return statement(ledger.run(only=name, quick=True)[0])
     if kind == "sweep":
@@ -284,7 +287,7 @@ def _same_number(first, second):
     if first == second:
         return True
     finer = max(first, second, key=_places)
-    if _places(finer) == 0 or len(re.sub(r"e.*|\D", "", finer).lstrip("0")) < LEAST_DIGITS:
+    if _places(finer) == 0 or len(re.sub(r"e.*|\D", "", finer).lstrip("0")) < MIN_DIGITS:
         return False
     values = [float(text.replace(",", "").replace("−", "-")) for text in (first, second)]
     return abs(values[0] - values[1]) <= 1.01 * 10.0 ** -_places(finer)
@@ -312,9 +315,9 @@ def main(arguments):
         for name in load(kind).keys() - {"machine"}:
             if not compared(kind, name):
                 lines += differences(kind, name, measured(kind, name))
-    print("\n".join(lines[:MOST_SHOWN]))
-    if len(lines) > MOST_SHOWN:
-        print(f"and {len(lines) - MOST_SHOWN} more differences")
+    print("\n".join(lines[:MAX_SHOWN]))
+    if len(lines) > MAX_SHOWN:
+        print(f"and {len(lines) - MAX_SHOWN} more differences")
     return 1 if lines else 0
 
 

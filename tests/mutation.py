@@ -7,6 +7,9 @@ that know the module, with its doctests, and prints which changes they noticed a
 occurrence, such as `labelaudit.checks:whole_number:Lt-LtE:0`. A function that has moved is found
 again by its name, and a place in it by its text, which the list holds as well.
 
+`tests/golden/mutants.txt` is the list of version 0.2.1, `--number 100 --seed 1`. Of the first 50
+tests noticed 42; of the other 8, 6 change no result, and 2 are noticed since.
+
 The tree itself stays as it is: tests run in a copy in a temporary folder, in processes forked from
 this one, which has imported the libraries. `make test` does not run it. A hundred mutants take
 about an hour of one core.
@@ -41,19 +44,19 @@ TESTS = {
     "labelaudit.checks": "refusals posterior design mechanisms",
     "labelaudit.cli": "extras book instructions audit_command",
     "labelaudit.command_line": "audit_command book ledger contract instructions",
-    "labelaudit.datasets": "datasets datasets_table datasets_prepare datasets_fetch refusals",
-    "labelaudit.auditing.table": "datasets_table audit_verdicts audit_command refusals",
+    "labelaudit.datasets": "datasets datasets_prepare datasets_fetch refusals",
+    "labelaudit.auditing.table": "audit_table audit_verdicts audit_command refusals",
     "labelaudit.design": "design refusals",
     "labelaudit.distribution": "advantage kernels oracles properties refusals",
     "labelaudit.estimates": "estimates refusals",
-    "labelaudit.files": "datasets_scripts datasets_prepare store runner",
+    "labelaudit.files": "files datasets_scripts datasets_prepare store runner",
     "labelaudit.kernels": "kernels posterior advantage worth oracles models",
     "labelaudit.kernels.embedding_adam": "adam kernels models",
-    "labelaudit.learning": "training likelihood losses eta calibration models adam",
-    "labelaudit.learning.sweep": "sweep store learning_figures selection refusals",
-    "labelaudit.ledger": "ledger verdicts certificates",
+    "labelaudit.learning": "training likelihood losses eta calibration models adam products",
+    "book.sweep": "sweep store learning_figures selection refusals",
+    "book.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
-    "labelaudit.mechanisms.custom": "audit_own audit_command mechanisms",
+    "labelaudit.mechanisms.custom": "audit_custom audit_command mechanisms",
     "labelaudit.multiclass": "multiclass audit_classes refusals",
     "labelaudit.partitions": "redrawn estimates posterior",
     "labelaudit.plots": "plots learning_figures frame",
@@ -62,10 +65,10 @@ TESTS = {
     "labelaudit.priors": "estimates refusals worth",
     "labelaudit.redrawn": "redrawn repeated",
     "labelaudit.repeated": "repeated redrawn",
-    "labelaudit.auditing": "audit audit_verdicts audit_intervals audit_recomputed audit_adversarial"
-    " audit_command audit_own audit_utility audit_classes"
+    "labelaudit.auditing": "audit_attack audit_verdicts audit_recommended audit_intervals audit_recomputed"
+    " audit_adversarial audit_command audit_custom audit_utility audit_classes"
     " goldens::test_audits_are_as_they_were",
-    "labelaudit.auditing.stream": "audit_stream",
+    "labelaudit.auditing.priors": "audit_priors",
 }
 SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -232,6 +235,8 @@ def find_again(name, change, found):
     for candidates in (
         [each for each in same_text if each.name == name],
         [each for each in same_text if each.module == module],
+        # A file that has moved into another folder.
+        [each for each in same_text if Path(each.path).stem == module.rpartition(".")[2]],
         same_text,
         [each for each in places if each.occurrence == int(occurrence)],
     ):
@@ -363,7 +368,8 @@ def main():
     option("--timeout", type=float, default=600, help="seconds for the tests of a mutant")
     option("--unchecked", action="store_true", help="do not run the tests without a mutant first")
     arguments = parser.parse_args()
-    found = all_mutants(arguments.packages)
+    # What the package had when a list was written may be in `book` now.
+    found = all_mutants(["labelaudit", "book"] if arguments.again else arguments.packages)
     lost = []
     if arguments.again:
         listed = [line.split("\t") for line in arguments.again.read_text("utf-8").splitlines()]

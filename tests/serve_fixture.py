@@ -40,13 +40,12 @@ TABLE_CHAPTER = {
     "data": [],
     "seconds": {"smoke": 1, "laptop": 2, "paper": 3},
     "parameters": {
-        "table": {"type": "path", "meaning": "a file", "smoke": "", "laptop": ""},
+        "table": {"type": "path", "meaning": "a file"},
         "mechanisms": {
             "type": "list of text",
             "choices": ["rr", "llp", "geometric"],
             "meaning": "mechanisms to compare",
             "smoke": ["rr"],
-            "laptop": ["rr", "llp"],
         },
     },
 }
@@ -62,7 +61,8 @@ def make_book(root):
     chapters = yaml.safe_load(checkout.chapters_file.read_text())
     chapters["03_table"] = TABLE_CHAPTER
     checkout.chapters_file.write_text(yaml.safe_dump(chapters, sort_keys=False))
-    cell = '```{code-cell} ipython3\n:tags: [parameters]\ntable = ""\nmechanisms = ["rr"]\n```\n'
+    values = 'table = ""\nmechanisms = ["rr", "llp"]'
+    cell = f"```{{code-cell}} ipython3\n:tags: [parameters]\n{values}\n```\n"
     checkout.source("03_table").write_text(f"{HEADER}\n# A table\n\n{cell}")
     pages = {"index.html": PAGE.format(title="The book")}
     for name in ("01_coin", "02_plain", "03_table"):

@@ -90,7 +90,7 @@ def executed_in_process(chapter, values, kept=lambda cell: True, *, pictures=Fal
     ]
     headlines = [{"value": value} for output in stored for value in output["data"].values()]
     notebook.metadata["labelaudit"] = {"parameters": values, "headlines": headlines}
-    return Execution(DECLARED[chapter], Path(folder.name), notebook)
+    return Execution(chapter=DECLARED[chapter], folder=Path(folder.name), notebook=notebook)
 
 
 @contextlib.contextmanager
@@ -171,7 +171,7 @@ def glued(execution):
     values = {}
     for _, output in outputs(execution):
         if name := output.get("metadata", {}).get("scrapbook", {}).get("name"):
-            (value,) = output["data"].values()
+            value = output["data"]["application/papermill.record/text/plain"]
             values[name] = math.inf if value == "inf" else ast.literal_eval(value)
     return values
 

@@ -13,6 +13,8 @@ import pytest
 from book_fixture import PACKAGE, edited, make_checkout, text_for_pages
 from conftest import ROOT
 
+import labelaudit.cli
+from book import cli
 from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
 from book.tools.page import write_page
@@ -20,7 +22,6 @@ from book.tools.panels import comparison, run_box, with_panels
 from book.tools.parameters import ContractError
 from book.tools.preview import Previews
 from book.tools.runner import execute
-from labelaudit import cli
 
 CLONES = ["", str(ROOT)]
 
@@ -165,7 +166,7 @@ def test_a_listed_chapter_must_exist(checkout, build):
     with edited(checkout.root / "_toc.yml", "02_plain", "03_absent"):
         status, _, err = build()
     assert status == 2
-    assert err == "labelaudit: _toc.yml lists '03_absent', which chapters.yml does not declare\n"
+    assert err == "labelbook: _toc.yml lists '03_absent', which chapters.yml does not declare\n"
 
 
 def test_the_download_is_the_executed_notebook_for_plain_jupyter(checkout):
@@ -264,7 +265,7 @@ def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as end:
         cli.main([command, "--help"])
     assert end.value.code == 0
-    assert f"usage: labelaudit {command}" in capsys.readouterr().out
+    assert f"usage: labelbook {command}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -272,7 +273,7 @@ def test_every_command_explains_itself(command, capsys):
     [
         ("rnu", "there is no command 'rnu'; did you mean run?"),
         ("", "required: COMMAND"),
-        ("run 99_x", "there is no chapter '99_x'; `labelaudit chapters` lists them"),
+        ("run 99_x", "there is no chapter '99_x'; `labelbook chapters` lists them"),
         ("run 01_setting -p bagsize 3", "no parameter 'bagsize'; did you mean bag_size?"),
         ("run 01_setting --scal smoke", "there is no option --scal; did you mean --scale?"),
         ("run 01_setting -p bag_size", "-p/--parameter: expected 2 arguments"),
@@ -280,7 +281,7 @@ def test_every_command_explains_itself(command, capsys):
         ("chapters 99", "there is no chapter '99'"),
         ("teach 2", "required: --out"),
         ("book --scale huge", "invalid choice: 'huge'"),
-        ("book extra", "unrecognized arguments: extra (labelaudit book --help tells more)"),
+        ("book extra", "unrecognized arguments: extra (labelbook book --help tells more)"),
         ("sweep --datset higgs", "there is no option --datset; did you mean --dataset?"),
         ("ledger --quik", "there is no option --quik; did you mean --quick?"),
     ],
@@ -326,7 +327,8 @@ def test_the_package_runs_as_the_command():
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_nothing_is_said_where_nobody_reads_on(unbuffered):
-    command = [sys.executable, "-m", "labelaudit", "chapters"]
+    call = "import sys; from book.cli import main; sys.exit(main(['chapters']))"
+    command = [sys.executable, "-c", call]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
@@ -340,50 +342,53 @@ def test_nothing_is_said_where_nobody_reads_on(unbuffered):
     assert (done.returncode, done.stderr) == (141, b"")
 
 
-def test_help_imports_nothing_of_the_book():
+@pytest.mark.parametrize("name", ["labelaudit", "labelbook"])
+def test_help_imports_nothing_of_the_book(name):
     code = (
-        "import sys; from labelaudit import cli; cli.build_parser(None);"
-        " print([m for m in sys.modules if m.split('.')[0] in"
+        "import contextlib, io, sys, book.cli, labelaudit.cli\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):\n"
+        "    (book.cli if sys.argv[1] == 'labelbook' else labelaudit.cli).main(['--help'])\n"
+        "print([m for m in sys.modules if m.split('.')[0] in"
         " ('yaml', 'nbformat', 'papermill', 'jupytext', 'sphinx', 'tqdm', 'numba', 'scipy',"
         " 'sympy', 'pandas', 'matplotlib', 'torch')])"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code, name]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 
-def from_a_wheel(folder, *arguments):
-    """Call the command with a package that lies alone, as a wheel installs it."""
+def from_a_wheel(folder, function, *arguments):
+    """Call a command with a package that lies alone, as a wheel installs it."""
     shutil.copytree(PACKAGE, folder / "labelaudit", ignore=shutil.ignore_patterns("__pycache__"))
     call = (
         f"import sys; sys.path = [{str(folder)!r}, *(p for p in sys.path if p not in {CLONES!r})];"
-        " from labelaudit.cli import main; sys.exit(main())"
+        f" from labelaudit.cli import {function}; sys.exit({function}())"
     )
     command = [sys.executable, "-c", call, *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-def test_a_wheel_lists_what_it_can_run(tmp_path):
-    done = from_a_wheel(tmp_path, "--help")
+def test_a_wheel_has_the_audit(tmp_path):
+    done = from_a_wheel(tmp_path, "main", "--help")
     assert done.returncode == 0, done.stderr
-    commands = re.findall(r"^    (\w+) ", done.stdout, re.MULTILINE)
-    assert commands == ["ledger", "audit", "sweep", "results"]
-    *names, last = (n for n, (module, _) in cli.COMMANDS.items() if module.startswith("book."))
-    also = f"In a clone of the repository there are also {', '.join(names)} and {last}."
-    assert {"run", "book", "serve"} <= set(names) and also in " ".join(done.stdout.split())
+    assert re.findall(r"^    (\w+) ", done.stdout, re.MULTILINE) == ["audit"]
 
 
-@pytest.mark.parametrize("typed", ["run 01_setting", "book", "chapters", "teach 1 --seats 2"])
-def test_a_wheel_says_what_needs_a_clone(typed, tmp_path):
-    done = from_a_wheel(tmp_path, *typed.split())
+@pytest.mark.parametrize("beside", ["", "# a reader's own file"])
+def test_a_wheel_says_that_the_book_needs_a_clone(beside, tmp_path):
+    if beside:
+        (tmp_path / "book.py").write_text(beside)
+    done = from_a_wheel(tmp_path, "labelbook", "run", "01_setting")
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"`labelaudit {typed.split()[0]}` needs the book, which is not part of" in done.stderr
+    assert done.stderr.startswith("labelbook: the book is not part of the installed package")
     assert "clone the repository" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_certificates_are_made_in_a_clone(tmp_path):
-    done = from_a_wheel(tmp_path, "ledger", "--certify")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "labelaudit: --certify needs a clone of the repository\n"
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_labelaudit_says_where_a_command_of_the_book_is(command, capsys):
+    assert labelaudit.cli.main([command]) == 2
+    shown, error = capsys.readouterr()
+    assert shown == "" and f"`labelbook {command}`" in error and error.count("\n") == 1
 
 
 def test_without_a_checkout_the_refusal_says_what_to_do(monkeypatch, tmp_path, capsys):

@@ -149,6 +149,9 @@ def test_bounds_for_independent_labels():
     assert 0.99 < root <= ROUNDING
     assert np.all(gain <= bounds.independent_gap_bound(p, size))
     assert np.all(gain <= bounds.independent_bernstein_bound(p, size))
+    # Bernstein's inequality for 24 labels with variance 3/16, at a distance of 1/4 from the mean.
+    value = math.exp(-24 * (1 / 16) / (2 * 3 / 16 + 2 * (1 / 4) / 3))
+    assert bounds.independent_bernstein_bound([0.25, 0.75], 24) == pytest.approx(value, rel=1e-14)
 
 
 def test_the_rate_two_cannot_be_raised():

@@ -19,8 +19,8 @@ from book.tools.checkout import Checkout
 from book.tools.parameters import SCALES, ContractError, Parameter
 from book.tools.runner import execute
 
-SEED = Parameter("seed", "integer", "seed", {"paper": 1}, low=0, high=9)
-TABLE = Parameter("table", "path", "a table", {"paper": ""})
+SEED = Parameter(name="seed", type="integer", meaning="seed", values={"paper": 1}, low=0, high=9)
+TABLE = Parameter(name="table", type="path", meaning="a table", values={"paper": ""})
 # A part of the package that the chapter imports, and one that it does not.
 MODULES = {
     "used/__init__.py": "",
@@ -57,7 +57,13 @@ def checkout(tmp_path_factory):
 def plain(checkout):
     """The chapter that imports two modules, reads one file and takes one parameter."""
     seconds = dict.fromkeys(SCALES, 1)
-    return Chapter("02_plain", "Plain", ("numbers.csv",), seconds, {"seed": SEED})
+    return Chapter(
+        id="02_plain",
+        title="Plain",
+        data=("numbers.csv",),
+        seconds=seconds,
+        parameters={"seed": SEED},
+    )
 
 
 def run(checkout, **parameters):
@@ -189,7 +195,7 @@ def test_helpers_of_the_chapters_count_with_the_package(checkout):
 def test_a_readers_own_file_is_fingerprinted(checkout, tmp_path):
     table = tmp_path / "table.csv"
     table.write_text("a\n")
-    chapter = Chapter("14", "t", (), {}, {"table": TABLE})
+    chapter = Chapter(id="14", title="t", data=(), seconds={}, parameters={"table": TABLE})
     [before] = data_read(checkout, chapter, {"table": str(table)})
     table.write_text("b\n")
     [after] = data_read(checkout, chapter, {"table": str(table)})
@@ -200,7 +206,9 @@ def test_a_readers_own_file_is_fingerprinted(checkout, tmp_path):
 
 
 def test_a_declared_file_that_is_absent_is_refused(checkout):
-    chapter = Chapter("12", "t", ("results/published.csv.gz",), {}, {})
+    chapter = Chapter(
+        id="12", title="t", data=("results/published.csv.gz",), seconds={}, parameters={}
+    )
     with pytest.raises(ContractError, match="there is no file"):
         data_read(checkout, chapter, {})
 
@@ -216,7 +224,7 @@ def test_a_data_set_counts_by_its_fingerprint(checkout, monkeypatch):
 
     held = {"higgs": Standin}
     monkeypatch.setattr("labelaudit.datasets.load_or_standin", held.__getitem__)
-    chapter = Chapter("02_plain", "t", ("higgs",), {}, {})
+    chapter = Chapter(id="02_plain", title="t", data=("higgs",), seconds={}, parameters={})
 
     def key():
         return ingredients(checkout, chapter, {}, data_read(checkout, chapter, {}))

@@ -205,7 +205,9 @@ def in_search(path, function, searching, *, nested=False):
 
 
 def may_be_empty(node, function, searching):
-    """Whether an expression is a search, or the name of one."""
+    """Whether an expression is a search, or the name of one; a list of entries is neither."""
+    if is_true(node, set()):
+        return False
     if is_search(node, searching):
         return True
     return any(
@@ -277,6 +279,7 @@ SOUND = [
     "    found = re.findall('a', run())\n    assert found\n    for x in found:\n        assert x",
     "    for x in kept():\n        assert x",
     "    for x in NAMES:\n        assert x",
+    "    found = filtered()\n    for x in (len(found), run()):\n        assert x",
 ]
 AROUND = """
 NAMES = ["a", "b"]

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from book.tools import certify
-from labelaudit.cli import main
-from labelaudit.ledger import verify
-from labelaudit.ledger.check import claims
+from book.cli import main
+from book.ledger import certify, verify
+from book.ledger.check import claims
 
 ROOT = Path(__file__).resolve().parents[1]
 KEPT = ROOT / "results" / "certificates.json"
 TABLE = json.loads(KEPT.read_text(encoding="utf-8"))
 CERTIFICATES = {item["name"]: item for item in TABLE}
-VERIFIER = ROOT / "labelaudit" / "ledger" / "verify.py"
+VERIFIER = ROOT / "book" / "ledger" / "verify.py"
 
 
 def test_the_verifier_is_short_and_needs_the_standard_library_only():

@@ -99,7 +99,7 @@ def test_good_values_are_made_canonical(coin):
 
 
 def test_a_path_must_be_a_file_unless_it_is_empty(tmp_path):
-    table = Parameter("table", "path", "a table", {})
+    table = Parameter(name="table", type="path", meaning="a table", values={})
     (tmp_path / "table.csv").touch()
     assert table.check("") == ""
     assert table.check(str(tmp_path / "table.csv")) == str(tmp_path / "table.csv")
@@ -145,9 +145,10 @@ def test_a_cell_that_differs_from_its_declaration_is_refused(tmp_path, old, new,
     assert said in str(refusal.value)
 
 
-def test_the_cell_holds_the_values_of_paper_scale(tmp_path):
-    coin = declared_coin(tmp_path, CHAPTERS, COIN.replace("bias = 0.5", "bias = 0.25"))
-    assert [coin.values(scale)["bias"] for scale in SCALES] == [0.5, 0.5, 0.25]
+def test_the_cell_holds_the_values_of_laptop_scale(tmp_path):
+    coin = declared_coin(tmp_path, CHAPTERS, COIN.replace("bag_sizes = [2, 4]", "bag_sizes = [7]"))
+    assert [coin.values(scale)["bag_sizes"] for scale in SCALES] == [[2], [7], [2, 4, 8]]
+    assert [coin.values(scale)["bias"] for scale in SCALES] == [0.5, 0.5, 0.5]
 
 
 def test_a_chapter_that_is_not_written_is_refused(tmp_path):
@@ -168,11 +169,11 @@ def test_annotated_defaults_are_seen(tmp_path):
     ("key", "value", "said"),
     [
         ("type", "integers", "the type 'integers' is not one of"),
-        ("laptop", [0], "0 is out of range"),
+        ("paper", [0], "0 is out of range"),
         ("range", None, "needs a range"),
-        ("meaning", None, "needs ['laptop', 'meaning', 'smoke', 'type']"),
-        ("paper", [2], "may have ['choices', 'range']"),
-        ("colour", "red", "may have ['choices', 'range']"),
+        ("meaning", None, "needs ['meaning', 'type']"),
+        ("laptop", [2], "may have ['choices', 'paper', 'range', 'smoke']"),
+        ("colour", "red", "may have ['choices', 'paper', 'range', 'smoke']"),
     ],
 )
 def test_an_incomplete_declaration_is_refused(tmp_path, key, value, said):

@@ -122,7 +122,16 @@ def test_correction_undoes_thinning():
     eta, kept = np.linspace(0, 1, 11), 0.2273
     thinned = eta / (eta + kept * (1 - eta))
     part = Split(lambda: Arrays(np.zeros((2, 1)), np.array([0, 1], np.uint8), None), kept)
-    data = datasets.Dataset("t", part, part, "", False, "", ("x",), negatives_kept=kept)
+    data = datasets.Dataset(
+        name="t",
+        train=part,
+        test=part,
+        fingerprint="",
+        simulated=False,
+        description="",
+        columns=("x",),
+        negatives_kept=kept,
+    )
     np.testing.assert_allclose(data.correct_eta(thinned), eta, atol=1e-15)
     np.testing.assert_allclose(part.weights, [1 / kept, 1])
     assert Split(lambda: Arrays(np.zeros((1, 1)), np.zeros(1, np.uint8), None)).weights is None

@@ -18,6 +18,8 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
+from book import sweep
+from book.sweep.grid import Grid
 from data_scripts import arrays, catalogue, reading, results
 from data_scripts.prepare import draw_test_rows, main, prepare, verify
 from labelaudit import datasets
@@ -25,8 +27,6 @@ from labelaudit.datasets import standins, store
 from labelaudit.datasets.hashing import BUCKETS, bucket
 from labelaudit.datasets.store import DataError
 from labelaudit.files import file_digest
-from labelaudit.learning import sweep
-from labelaudit.learning.sweep.grid import Grid
 
 ROWS = 300
 GRID = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,))

@@ -207,6 +207,13 @@ def test_the_bound_on_the_worth_is_exact_for_rare_labels(epsilon, prior):
     assert channel.value <= channel.bound * (1 + 1e-9)
 
 
+def test_a_value_above_its_bound_is_an_error(monkeypatch):
+    right = design._worth_bound
+    monkeypatch.setattr(design, "_worth_bound", lambda *limits: 0.99 * right(*limits))
+    with pytest.raises(ArithmeticError, match="was reached, above its bound"):
+        design.best_channel(np.full((1, 4), 0.3), 4, 1.0, objective="worth")
+
+
 def test_no_channel_is_worth_more_than_the_bound():
     rng = np.random.default_rng(5)
     eta = rng.beta(0.6, 1.0, (3, 4))

@@ -155,7 +155,16 @@ def test_thinned_negatives_compose():
     x, y, _ = table(9000, seed=8)
     kept = (y == 1) | (np.random.default_rng(0).random(9000) < 0.3)
     part = datasets.Split(lambda: (x[kept], y[kept], None), 0.3)
-    data = datasets.Dataset("thin", part, part, "", False, "", ("a", "b", "c"), negatives_kept=0.3)
+    data = datasets.Dataset(
+        name="thin",
+        train=part,
+        test=part,
+        fingerprint="",
+        simulated=False,
+        description="",
+        columns=("a", "b", "c"),
+        negatives_kept=0.3,
+    )
     rng = np.random.default_rng(1)
     found = cross_fit(x[kept], y[kept], Boosting(iterations=60), rng=rng)
     eta = data.correct_eta(found.eta)

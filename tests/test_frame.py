@@ -20,20 +20,6 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-# How high each part of the package stands; the audit itself, every other file, is at 0. A part may
-# import what is below it. The files of the audit import one another, and so do those at the top.
-LAYERS = {
-    "ledger": 1,
-    "datasets": 1,
-    "plots": 1,
-    "learning": 2,
-    "auditing": 3,
-    "report": 3,
-    "cli": 3,
-    "__main__": 3,
-    "book.tools": 4,
-}
-AUDIT, TOP = 0, 3
 HEAVY = ("torch", "matplotlib", "IPython", "jupyter_core", "nbformat", "pandas", "numba")
 
 
@@ -108,8 +94,11 @@ def test_import_is_light():
 def test_one_version_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     released = re.findall(r"^## \[(\d.*?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
-    versions = {str(citation["version"]), released[0], metadata.version("labelaudit")}
+    wheel = re.search(r"labelaudit-([\d.]+)-py3", (ROOT / "README.md").read_text(encoding="utf-8"))
+    versions = {str(citation["version"]), released[0], metadata.version("labelaudit"), wheel[1]}
     assert versions == {PROJECT["version"]}
+    day = re.search(r"^## \[\d.*?\] - (.*)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert str(citation["date-released"]) == day[1]
 
 
 def test_instructions_name_real_targets():
@@ -184,106 +173,6 @@ def test_no_machine_in_the_repository():
             assert not found, f"{path.relative_to(ROOT)} names {found and found.group()!r}"
 
 
-def part(module):
-    """The part of the package a dotted module name belongs to, or None if it is not ours."""
-    words = module.split(".")
-    if words[0] == "book" and words[1:2] in (["tools"], ["chapters"]):
-        return "book.tools"
-    return (words[1] if len(words) > 1 else "") if words[0] == "labelaudit" else None
-
-
-def parts_imported(source, module):
-    """Parts of the package that a source text imports, wherever the import stands."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = module.split(".")[: -node.level] if node.level else []
-            base = ".".join([*above, *([node.module] if node.module else [])])
-            names = [f"{base}.{alias.name}" for alias in node.names]
-        else:
-            continue
-        found.update(part(name) for name in names)
-    return found - {None}
-
-
-def wrong_arrows(source, module):
-    """Parts a module imports although they stand above it, or beside it in the middle."""
-    own = part(module)
-    height = LAYERS.get(own, AUDIT)
-    reach = height if height in (AUDIT, TOP) else height - 1
-    return {name for name in parts_imported(source, module) - {own} if LAYERS.get(name, 0) > reach}
-
-
-@pytest.mark.parametrize(
-    ("module", "source", "wrong"),
-    [
-        ("labelaudit.attack", "from .ledger import exact", {"ledger"}),
-        ("labelaudit.attack", "from .mechanisms import NoRelease", set()),
-        ("labelaudit.attack", "def late():\n    import labelaudit.learning.losses", {"learning"}),
-        ("labelaudit.ledger.exact", "from ..auditing import audit", {"auditing"}),
-        ("labelaudit.ledger.exact", "from labelaudit import attack, datasets", {"datasets"}),
-        ("labelaudit.ledger.exact", "from . import body\nfrom .. import bounds", set()),
-        ("labelaudit.cli", "from labelaudit.auditing import command", set()),
-        ("labelaudit.auditing.page", "from book.tools.runner import execute", {"book.tools"}),
-        ("labelaudit.cli", "import book.tools.commands", {"book.tools"}),
-        ("labelaudit.learning.training", "from ..datasets import load\nimport torch", set()),
-    ],
-)
-def test_the_arrow_check_can_fail(module, source, wrong):
-    assert wrong_arrows(source, module) == wrong
-
-
-def test_arrows_point_one_way():
-    files = sorted((ROOT / "labelaudit").rglob("*.py"))
-    assert files
-    for path in files:
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        wrong = wrong_arrows(path.read_text(encoding="utf-8"), module)
-        assert not wrong, f"{module} may not import {sorted(wrong)}"
-
-
-# A file of `labelaudit/auditing` may import only files that stand before it here.
-STEPS = ("intervals", "words", "frame", "table", "options", "settings", "eta", "attack",
-         "given_bags", "decisions", "utility", "search", "leaks", "scenarios", "figures", "page",
-         "report", "flow", "priors", "command")  # fmt: skip
-
-
-def later_steps(source, name):
-    """Steps of the audit that the source of a step imports although they come after it."""
-    tree = ast.parse(source)
-    typing_only = {
-        inner
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    imported = set()
-    for node in set(ast.walk(tree)) - typing_only:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-            "labelaudit.auditing"
-        ):
-            step = node.module.removeprefix("labelaudit.auditing").removeprefix(".")
-            imported |= {step} if step else {alias.name for alias in node.names}
-    return imported & set(STEPS[STEPS.index(name) :])
-
-
-def test_the_steps_of_the_audit_import_one_way():
-    folder = ROOT / "labelaudit" / "auditing"
-    assert {path.stem for path in folder.glob("*.py")} - {"__init__"} == set(STEPS)
-    for name in STEPS:
-        assert not later_steps((folder / f"{name}.py").read_text(encoding="utf-8"), name), name
-
-
-def test_a_step_that_imports_a_later_one_is_seen():
-    late = "def f():\n    from labelaudit.auditing.utility import design"
-    assert later_steps(late, "eta") == {"utility"}
-    assert later_steps("from labelaudit.auditing import page, words", "attack") == {"page"}
-    hint = "if TYPE_CHECKING:\n    from labelaudit.auditing.attack import Exposure"
-    assert later_steps(hint, "words") == set()
-
-
 def repeated_classes(sources):
     """Names of classes that stand in more than one module, with the modules."""
     homes = defaultdict(list)
@@ -310,19 +199,9 @@ def test_a_class_name_used_twice_is_seen():
     assert repeated_classes(sources) == {"Plan": ["a", "b"]}
 
 
-def test_a_wheel_holds_what_notebooks_import():
+def test_a_wheel_holds_the_package_alone():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]
-    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "notebooks").glob("*.md")]
-    names = {
-        name
-        for text in texts
-        for name in re.findall(r"^from ((?:book|labelaudit)\b\S*)", text, re.M)
-    }
-    assert {"book.chapters.verdicts", "book.chapters.exercises"} <= names
-    for name in names:
-        folder = name.replace(".", "/")
-        assert any(f"{folder}/".startswith(f"{part}/") for part in included), name
+    assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == ["labelaudit"]
 
 
 def test_the_files_that_begin_the_suite_exist():

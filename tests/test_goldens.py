@@ -7,6 +7,9 @@ import pytest
 from golden_audits import CASES
 from smoke import DECLARED
 
+from book.tools import kernel
+from labelaudit.learning import products
+
 
 def check(kind, name):
     """Compare a golden, where that is possible on this machine."""
@@ -21,6 +24,10 @@ def check(kind, name):
 @pytest.mark.parametrize("kind", goldens.KINDS)
 def test_every_golden_is_kept(kind):
     assert goldens.load(kind).keys() - {"machine"} == set(goldens.names(kind))
+
+
+def test_goldens_are_trained_with_torchs_own_products_also_in_kernels():
+    assert products.PRODUCTS == kernel.SETTINGS[-1] == "highest"
 
 
 @pytest.mark.parametrize("name", CASES)

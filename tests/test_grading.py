@@ -11,13 +11,13 @@ import nbformat
 import pytest
 from smoke import DECLARED, executed
 
+from book import cli
 from book.chapters.exercises import check
 from book.tools import grading, teaching
 from book.tools.answers import Submission, collect, texts_of
 from book.tools.class_copies import own_parameters, records, student_copy
 from book.tools.class_list import class_rows, read_list, read_sheet
 from book.tools.handed_in import HandIn, find_owners, read_folder, read_notebook
-from labelaudit import cli
 from labelaudit.command_line import CommandError
 
 CHAPTER = "02_additive_advantage"
@@ -100,7 +100,7 @@ def test_a_dead_kernel_costs_the_cells_after_it_only():
 
 def judged(**values):
     run = executed(CHAPTER).notebook
-    grade = grading.Grade("Ann")
+    grade = grading.Grade(student="Ann")
     listed = grading.exercises(run)
     grading.judge(grade, Submission(values=values, texts={}), listed, records(run))
     return grade
@@ -367,7 +367,7 @@ def test_what_a_cell_prints_does_not_pile_up_in_the_graders_memory():
 
 
 def graded(points):
-    return grading.Grade("Ann", points=points, reasons=dict.fromkeys(points, ""))
+    return grading.Grade(student="Ann", points=points, reasons=dict.fromkeys(points, ""))
 
 
 def test_a_teachers_points_are_read_back_and_kept(tmp_path):

@@ -3,6 +3,7 @@
 What would take minutes is run at the smallest scale or as a plan, whichever the command offers.
 """
 
+import argparse
 import os
 import re
 import shlex
@@ -19,12 +20,16 @@ import pytest
 from conftest import ROOT
 from packaging.requirements import Requirement
 
+import book.cli
+import labelaudit.cli
 from book.tools.chapters import find_chapter, load_chapters
 from book.tools.checkout import Checkout
-from labelaudit import cli
+from book.tools.commands import add_parser
 
 PAGES = ["README.md", "book/rerun.md", "book/teach.md"]
-CALL = "import sys; from labelaudit.cli import main; sys.exit(main())"
+# The commands by their program.
+MAIN = {"labelaudit": labelaudit.cli.main, "labelbook": book.cli.main}
+PROGRAMS = tuple(f".venv/bin/{name} " for name in MAIN)
 OF_MAKE = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 SAMPLES = {
     "higgs": "higgs_uci_real_subset.csv.gz",
@@ -38,7 +43,7 @@ def printed(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^ *```sh\n(.*?)^ *```", text, re.MULTILINE | re.DOTALL)
     lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
-    lines += re.findall(r"`((?:\.venv/bin/labelaudit|make) [^`]+)`", text)
+    lines += re.findall(r"`((?:\.venv/bin/label(?:audit|book)|make) [^`]+)`", text)
     return {shlex.join(shlex.split(line, comments=True)) for line in lines} - {""}
 
 
@@ -55,7 +60,10 @@ def make(words, folder):
     if not shutil.which("make"):
         pytest.skip("there is no make on this machine")
     (folder / "installed").touch()
-    wrappers = {"python": '"$@"', "labelaudit": f'-c {shlex.quote(CALL)} "$@"'}
+    wrappers = {"python": '"$@"'}
+    for name, main in MAIN.items():
+        call = f"import sys; from {main.__module__} import main; sys.exit(main())"
+        wrappers[name] = f'-c {shlex.quote(call)} "$@"'
     for name, arguments in wrappers.items():
         write_script(folder / "bin" / name, f"exec {shlex.quote(sys.executable)} {arguments}")
     own = {"PYTHONPATH": str(ROOT), "SCALE": "smoke", "LABELAUDIT_DATA": str(folder / "data")}
@@ -78,12 +86,13 @@ def write_script(path, line):
 
 @pytest.fixture
 def called(tmp_path, monkeypatch, capsys):
-    """Call `labelaudit` in this process, in the clone; its status must be 0. Gives what it says."""
+    """Call a command in this process, in the clone; its status must be 0. Gives what it says."""
 
     def call(words, data=tmp_path / "data"):
         monkeypatch.chdir(ROOT)
         monkeypatch.setenv("LABELAUDIT_DATA", str(data))
-        status, told = cli.main(words), capsys.readouterr()
+        program, *arguments = words
+        status, told = MAIN[Path(program).name](arguments), capsys.readouterr()
         assert status == 0, f"{shlex.join(words)}\n{told.out}\n{told.err}"
         return told.out
 
@@ -113,9 +122,9 @@ def prepared(tmp_path_factory):
 
 
 def test_every_command_is_tried():
-    known = (".venv/bin/labelaudit ", "make ", ".venv/bin/pip install ")
+    known = (*PROGRAMS, "make ", ".venv/bin/pip install ")
     assert [line for line in COMMANDS if not line.startswith(known)] == []
-    commands = {line.split()[1] for line in starting(".venv/bin/labelaudit ")}
+    commands = {line.split()[1] for program in PROGRAMS for line in starting(program)}
     assert commands >= {"audit", "chapters", "grade", "ledger", "run", "sweep", "teach"}
     targets = {line.split()[1] for line in starting("make ")}
     assert targets >= {"book", "test", "data-higgs", "chapter"}
@@ -135,18 +144,18 @@ def table(tmp_path):
     "line",
     [
         line
-        for line in starting(".venv/bin/labelaudit ")
+        for program in PROGRAMS
+        for line in starting(program)
         if line.split()[1] not in ("run", "results", "teach", "grade", "slides", "handout")
     ],
 )
 def test_a_printed_command_works(line, tmp_path, table, called, prepared):
-    _, *words = shlex.split(line)
-    words = [str(table) if word == "mine.csv" else word for word in words]
+    words = [str(table) if word == "mine.csv" else word for word in shlex.split(line)]
     words = [word.replace("$SLURM_ARRAY_TASK_ID", "3") for word in words]
-    if words[0] == "audit":
+    if words[1] == "audit":
         words += ["--refits", "2", "--output", str(tmp_path / "audit.html")]
     folder = tmp_path / "data"
-    if words[0] == "sweep":
+    if words[1] == "sweep":
         words += ["--dry-run"] * ("--dry-run" not in words)
         data = words[words.index("--dataset") + 1]
         folder = prepared(data) if data in SAMPLES else folder
@@ -173,7 +182,7 @@ def test_five_commands_lead_from_a_class_list_to_grades():
 def in_folder(words, folder):
     """The words of a command with its files in a folder, at the smallest scale."""
     moved = [re.sub(r"^\.\./|^(?=\w+\.csv$)", f"{folder}/", word) for word in words[1:]]
-    return [*moved, "--scale", "smoke"]
+    return [words[0], *moved, "--scale", "smoke"]
 
 
 @pytest.mark.parametrize(
@@ -236,7 +245,7 @@ def stand_in(folder):
     """An environment whose command only writes down what `make` hands to it."""
     if not shutil.which("make"):
         pytest.skip("there is no make on this machine")
-    write_script(folder / "bin" / "labelaudit", 'for word in "$@"; do printf "%s\\n" "$word"; done')
+    write_script(folder / "bin" / "labelbook", 'for word in "$@"; do printf "%s\\n" "$word"; done')
     (folder / "installed").touch()
     return folder
 
@@ -251,16 +260,16 @@ def test_the_command_judges_a_name_and_make_what_is_no_pair(tmp_path):
     assert spaced.returncode and "P: '16]' is not name=value" in spaced.stderr
 
 
-@pytest.mark.parametrize("line", starting(".venv/bin/labelaudit run "))
+@pytest.mark.parametrize("line", starting(".venv/bin/labelbook run "))
 def test_a_printed_run_takes_its_parameters(line, table, tmp_path, monkeypatch):
     assert_accepted(shlex.split(line)[1:], tmp_path, monkeypatch)
 
 
 def assert_accepted(words, folder, monkeypatch):
-    """The words after `labelaudit` name a chapter and parameters it takes."""
-    from labelaudit.cli import build_parser
-
-    parsed = build_parser("run").parse_args(words)
+    """The words after `labelbook` name a chapter and parameters it takes."""
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    parsed = parser.parse_args(words)
     chapter = find_chapter(load_chapters(Checkout(ROOT).chapters_file), parsed.chapter)
     monkeypatch.chdir(folder)
     resolved = chapter.resolve(parsed.scale, chapter.read(parsed.parameter))

@@ -98,6 +98,24 @@ def test_small_batches_and_a_training_on_one_thread_start_no_threads():
     assert output.split() == ["False", "True"]
 
 
+# Prints torch's number of threads before and after the first kernel with threads.
+TORCH = """
+import numpy as np, torch
+from labelaudit import LabelProportions, posterior
+torch.set_num_threads(1)
+torch.ones(300, 300) @ torch.ones(300, 300)
+posterior(np.full((3200, 8), 0.3), LabelProportions(8), np.full(3200, 0.5))
+print(torch.get_num_threads())
+"""
+
+
+def test_kernels_leave_torch_its_number_of_threads():
+    command = [sys.executable, "-c", TORCH]
+    environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1"]
+
+
 def test_inputs_are_left_alone_and_may_have_any_layout():
     eta = np.random.default_rng(2).random((6, 8))
     kept = eta.copy()

@@ -12,11 +12,11 @@ from matplotlib.text import Text
 from scipy.special import expit, logit
 
 import labelaudit as la
+from book import sweep
 from book.chapters import figures, plots, selection, tables, tradeoff
-from labelaudit.learning import sweep
-from labelaudit.learning.sweep import advantages, comparisons
-from labelaudit.learning.sweep.grid import Grid
-from labelaudit.learning.sweep.store import Record
+from book.sweep import advantages, comparisons
+from book.sweep.grid import Grid
+from book.sweep.store import Record
 
 PAIRS = {"bag_size": [2, 8], "epsilon": [0.5, 4.0]}
 GRID = Grid(

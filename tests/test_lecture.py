@@ -9,8 +9,8 @@ import pytest
 from bs4 import BeautifulSoup
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
 
+from book import cli
 from book.tools import handout, slides, tall_figures
-from labelaudit import cli
 from labelaudit.command_line import CommandError
 
 LONG = " ".join(["word"] * 60)

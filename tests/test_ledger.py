@@ -14,11 +14,12 @@ import goldens
 import numpy as np
 import pytest
 
+from book import ledger
 from book.chapters import verdicts as show
-from labelaudit import bounds, ledger
-from labelaudit.cli import main
-from labelaudit.ledger import Row, Search, closed_forms, exact
-from labelaudit.ledger.check import CHECKS, Refuted, check, claims, confirm, in_every_case
+from book.cli import main
+from book.ledger import Row, Search, closed_forms, exact
+from book.ledger.check import CHECKS, Refuted, check, claims, confirm, in_every_case
+from labelaudit import bounds
 
 QUICK = Search(quick=True)
 ROWS = ledger.rows()
@@ -79,7 +80,7 @@ def test_one_statement_loads_one_module_of_checks():
         "import sys\n"
         "from book.chapters.verdicts import verdicts\n"
         "assert verdicts('S4-nest').entries[0]['verdict'] == 'holds'\n"
-        "names = [name.split('.') for name in sys.modules if 'labelaudit.ledger.' in name]\n"
+        "names = [name.split('.') for name in sys.modules if 'book.ledger.' in name]\n"
         "loaded = {name[-1] for name in names}\n"
         "assert loaded == {'check', 'exact', 'section_4'}, loaded\n"
         "assert 'scipy' not in sys.modules and 'matplotlib' not in sys.modules\n"
@@ -125,7 +126,7 @@ def test_command_refuses_in_one_line(arguments, named, capsys):
 
 
 def test_command_names_what_is_not_installed(monkeypatch, capsys):
-    for name in [name for name in sys.modules if name.startswith("labelaudit.ledger.section_2")]:
+    for name in [name for name in sys.modules if name.startswith("book.ledger.section_2")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "sympy", None)
     assert main(["ledger", "--quick"]) == 1
@@ -159,8 +160,8 @@ def test_a_statement_has_one_check():
 
 
 def test_a_broken_check_names_its_row(monkeypatch):
-    monkeypatch.setattr("labelaudit.ledger.CHECKS", {})
-    monkeypatch.setattr("labelaudit.ledger.check.CHECKS", ledger.CHECKS)
+    monkeypatch.setattr("book.ledger.CHECKS", {})
+    monkeypatch.setattr("book.ledger.check.CHECKS", ledger.CHECKS)
 
     @check("X.1")
     def broken(search: Search):

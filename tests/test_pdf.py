@@ -338,7 +338,7 @@ def test_a_long_line_of_code_goes_on_with_an_indent():
 def test_invalid_input_is_rejected_before_any_work(checkout, tmp_path, monkeypatch):
     monkeypatch.setattr(pdf, "find_checkout", lambda: Checkout(tmp_path))
     arguments = argparse.Namespace(output=None, browser=None)
-    with pytest.raises(CommandError, match="labelaudit book"):
+    with pytest.raises(CommandError, match="labelbook book"):
         pdf.make_pdf(arguments)
     monkeypatch.setattr(pdf, "find_checkout", lambda: checkout)
     arguments.output = tmp_path

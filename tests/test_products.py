@@ -11,6 +11,12 @@ from labelaudit.learning import products, training
 CPU = torch.device("cpu")
 
 
+@pytest.fixture(autouse=True)
+def asked_for(monkeypatch):
+    """The suite itself asks for torch's own products."""
+    monkeypatch.setattr(products, "PRODUCTS", "auto")
+
+
 def precision_in_training(monkeypatch, *, exact=True):
     """The precisions that the losses of a training see."""
     monkeypatch.setattr(products, "_is_exact", lambda precision: exact)

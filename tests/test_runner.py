@@ -47,7 +47,7 @@ def execution(checkout, coin):
 
 def command(checkout, *arguments, sphinx=True, **options):
     """Start `labelaudit` in a checkout, in a process of its own."""
-    call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    call = "import sys; from book.cli import main; sys.exit(main())"
     if not sphinx:
         call = f"import book_fixture; book_fixture.leave_out_sphinx(); {call}"
     path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
@@ -289,14 +289,14 @@ def test_a_refusal_comes_before_any_work_with_status_two(checkout):
     before = sorted(checkout.build.rglob("*"))
     status, out, err = finished(command(checkout, "run", "01_coin", "-p", "bagsizes", "[8]"))
     assert (status, out) == (2, "")
-    assert err == "labelaudit: 01_coin has no parameter 'bagsizes'; did you mean bag_sizes?\n"
+    assert err == "labelbook: 01_coin has no parameter 'bagsizes'; did you mean bag_sizes?\n"
     assert sorted(checkout.build.rglob("*")) == before
 
 
 def test_a_parameter_given_twice_is_refused(checkout):
     twice = ["-p", "seed", "1", "-p", "seed", "2"]
     status, _, err = finished(command(checkout, "run", "01_coin", *twice))
-    assert (status, err) == (2, "labelaudit: seed is given twice\n")
+    assert (status, err) == (2, "labelbook: seed is given twice\n")
 
 
 def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
@@ -306,7 +306,7 @@ def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
     assert kernels_below(checkout)
     process.send_signal(signal.SIGINT)
     status, _, err = finished(process)
-    assert (status, err) == (130, "labelaudit: interrupted\n")
+    assert (status, err) == (130, "labelbook: interrupted\n")
     assert kernels_below(checkout) == []
     assert not (checkout.build / "runs").exists()
 
@@ -348,7 +348,7 @@ def test_interrupting_the_book_leaves_no_kernel_and_no_site(tmp_path):
         wait_for_kernel(checkout, "02_plain-*")
         process.send_signal(signal.SIGINT)
         status, _, err = finished(process)
-    assert (status, err) == (130, "labelaudit: interrupted\n")
+    assert (status, err) == (130, "labelbook: interrupted\n")
     assert kernels_below(checkout) == []
     assert not checkout.site.exists()
 
@@ -381,4 +381,4 @@ def test_an_unwritable_build_folder_is_one_clear_line(tmp_path):
     checkout.build.write_text("a file where a folder should be")
     status, _, err = finished(command(checkout, "run", "02_plain"))
     assert status == 1
-    assert err.startswith("labelaudit: ") and "_build" in err and err.count("\n") == 1
+    assert err.startswith("labelbook: ") and "_build" in err and err.count("\n") == 1

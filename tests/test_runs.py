@@ -10,6 +10,7 @@ import pytest
 from book_fixture import make_checkout, text_for_pages
 from conftest import ROOT
 
+from book import cli
 from book.tools import headlines, runs
 from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
@@ -20,7 +21,6 @@ from book.tools.parameters import SCALES
 from book.tools.references import references
 from book.tools.runner import Progress, execute
 from book.tools.sphinx_extension import chapter_number
-from labelaudit import cli
 
 
 @pytest.fixture(scope="module")
@@ -146,10 +146,10 @@ def test_open_opens_the_page(checkout, monkeypatch):
 
 def test_the_terminal_shows_the_cell_and_the_time_left(coin, capsys):
     bars = Bars()
-    bars(Progress(coin, 1, 2, "Tosses", 3.4))
+    bars(Progress(chapter=coin, cell=1, cells=2, heading="Tosses", seconds_left=3.4))
     assert "01_coin" in (shown := capsys.readouterr().err)
     assert "cell 1 of 2, about 3 s left, Tosses" in shown
-    bars(Progress(coin, 2, 2, "Summary", 0.2))
+    bars(Progress(chapter=coin, cell=2, cells=2, heading="Summary", seconds_left=0.2))
     assert "cell 2 of 2, about 0 s left, Summary" in capsys.readouterr().err
     assert bars.bars == {}, "the bar of the last cell is removed"
 

@@ -18,6 +18,11 @@ def test_what_depends_on_the_draw_is_a_median_with_its_range():
     quoted = ["again-hurry-rare", "again-hurry-even", "again-prediction", "again-needed-large"]
     for name in quoted:
         assert f"of {draws} draws" in numbers[name], name
+    needed = smoke.table(executed(), "needed.csv")["diabetes-32"]
+    least, middle, largest = (f"{value:g}" for value in needed.quantile([0, 0.5, 1]))
+    assert len(needed) == draws and least != largest
+    text = f"{middle} releases in the median of {draws} draws, which need from {least} to {largest}"
+    assert numbers["again-needed-large"] == text
     weeks = smoke.table(executed(), "weeks.csv").dropna(subset=["y low", "y high"])
     assert len(weeks) == 2 * 2 * 4  # measures, priors, releases
     assert (weeks["y low"] <= weeks["y"]).all() and (weeks["y"] <= weeks["y high"]).all()

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from book.chapters import differences, selection
+from book.sweep import comparisons
+from book.sweep.advantages import REVISION
+from book.sweep.store import Record
 from labelaudit import LabelProportions
-from labelaudit.learning.sweep import comparisons
-from labelaudit.learning.sweep.advantages import REVISION
-from labelaudit.learning.sweep.store import Record
 from labelaudit.learning.training import Run, TrainingSettings
 
 SETTINGS = {

@@ -15,6 +15,7 @@ from serve_fixture import Live, make_book
 from smoke import CHECKOUT, DECLARED
 from test_runner import kernels_below
 
+from book import cli
 from book.tools.cache_key import run_name
 from book.tools.chapters import load_chapters
 from book.tools.page import write_page
@@ -22,7 +23,6 @@ from book.tools.runner import execute
 from book.tools.serve import audits, guard, uploads
 from book.tools.serve.guard import RULES, SANDBOX, STILL
 from book.tools.serve.worker import imports_of
-from labelaudit import cli
 
 ROOT = Path(__file__).resolve().parents[1]
 CHECK = "/api/check/01_coin"
@@ -380,8 +380,8 @@ def test_a_body_that_is_no_object_is_an_error(body, live):
 def test_the_command_is_what_a_reader_would_type(live):
     values = {"bias": "0.25", "bag_sizes": "[2, 8]", "law": "uniform"}
     command = live.json(CHECK, {"scale": "smoke", "values": values})["command"]
-    assert command == "labelaudit run 01_coin --scale smoke -p bias 0.25 -p bag_sizes '[2, 8]'"
-    assert live.json(CHECK, {"scale": "laptop"})["command"] == "labelaudit run 01_coin"
+    assert command == "labelbook run 01_coin --scale smoke -p bias 0.25 -p bag_sizes '[2, 8]'"
+    assert live.json(CHECK, {"scale": "laptop"})["command"] == "labelbook run 01_coin"
 
 
 def test_a_run_goes_through_its_states_and_is_kept_beside_the_book(live):
@@ -492,7 +492,7 @@ def test_a_table_that_claims_more_than_memory_holds_is_rejected(live, monkeypatc
     pandas.DataFrame({"a": range(3), "b": range(3)}).to_parquet(tmp_path / "t.parquet")
     content = (tmp_path / "t.parquet").read_bytes()
     assert live.json_of(live.upload("t.parquet", content))["columns"] == ["a", "b"]
-    monkeypatch.setattr(uploads, "MOST_VALUES", 5)
+    monkeypatch.setattr(uploads, "MAX_TABLE_VALUES", 5)
     answer = live.upload("t.parquet", content)
     assert answer.status == 422 and "3 rows of 2 columns; at most 5 values" in answer.text
     answer = live.upload("wide.csv", b"," * 2_000_000)
@@ -617,7 +617,7 @@ def test_a_long_line_of_progress_leaves_no_audit_behind(length, live, monkeypatc
     monkeypatch.setattr(audits, "COMMAND", (sys.executable, "-c", script))
     end = live.finished(live.json("/api/audits", audit_body(live, bag="day"))["id"])
     said = "no such column" if length < 2**20 else "it wrote a line that is too long to be read"
-    assert end["message"] == said and len(end.get("heading", "")) <= audits.LONGEST_SHOWN
+    assert end["message"] == said and len(end.get("heading", "")) <= audits.MAX_SHOWN_MESSAGE
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
@@ -646,7 +646,7 @@ def test_the_command_of_the_audit_knows_what_the_page_offers():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_ending_the_server_ends_its_worker(number, tmp_path):
     checkout = make_book(tmp_path)
-    call = "import sys; from labelaudit.cli import main; sys.exit(main())"
+    call = "import sys; from book.cli import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", call, "serve", "--no-open", "--port", "0"],
         cwd=checkout.root,

@@ -90,14 +90,14 @@ def test_the_form_stands_at_the_parameters_and_writes_the_command(visit):
     assert page.evaluate(
         "document.querySelector('.tag_parameters').nextElementSibling.id === 'live'"
     )
-    expect(command(page)).to_have_text("labelaudit run 01_coin --scale smoke")
+    expect(command(page)).to_have_text("labelbook run 01_coin --scale smoke")
     page.get_by_label("bias", exact=True).fill("0.25")
-    expect(command(page)).to_have_text("labelaudit run 01_coin --scale smoke -p bias 0.25")
+    expect(command(page)).to_have_text("labelbook run 01_coin --scale smoke -p bias 0.25")
     page.get_by_label("laptop").check()
     expect(page.get_by_label("bag_sizes")).to_have_value("[2, 4]")
-    expect(command(page)).to_have_text("labelaudit run 01_coin -p bias 0.25")
+    expect(command(page)).to_have_text("labelbook run 01_coin -p bias 0.25")
     page.get_by_role("button", name="The book's values").click()
-    expect(command(page)).to_have_text("labelaudit run 01_coin --scale smoke")
+    expect(command(page)).to_have_text("labelbook run 01_coin --scale smoke")
 
 
 def test_a_slider_and_its_number_move_together_and_nothing_runs(visit, live):

@@ -278,7 +278,7 @@ def test_two_point_priors_against_bags_and_against_the_other_way():
 
 def test_transforms_and_plain_sums_agree(monkeypatch):
     plain = bounds.two_point_advantage(0.1, 0.5, 0.3, 400)
-    monkeypatch.setattr("labelaudit.bounds.exact.LARGEST_DIRECT", 1)
+    monkeypatch.setattr("labelaudit.bounds.exact.MAX_DIRECT", 1)
     np.testing.assert_allclose(bounds.two_point_advantage(0.1, 0.5, 0.3, 400), plain, atol=1e-14)
 
 

@@ -9,9 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from labelaudit.files import write_atomically
-from labelaudit.learning.sweep import store as stores
-from labelaudit.learning.sweep.store import (
+from book.sweep import store as stores
+from book.sweep.store import (
     SCHEMA,
     Damaged,
     Record,
@@ -20,6 +19,7 @@ from labelaudit.learning.sweep.store import (
     key,
     verify,
 )
+from labelaudit.files import write_atomically
 
 
 def record(seed=0, **result):

@@ -12,12 +12,10 @@ import random
 import resource
 import shutil
 import signal
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,24 +26,23 @@ from sklearn.metrics import roc_auc_score
 from sweep_work import constant, deadly, endless, failing, slow, slow_valley, threads, valley
 from tqdm import tqdm
 
-from book.tools import published, scaling
+from book import cli, sweep
+from book.sweep import advantages, comparisons, published, runs, scaling
+from book.sweep import store as stores
+from book.sweep.command import SCALES
+from book.sweep.grid import ETA, Grid, GridError, mechanism, next_rate, read_grid
+from book.sweep.runs import GUESSED_SECONDS
+from book.sweep.scales import scale_grid
+from book.sweep.store import Store, StoreError, verify
 from book.tools.chapters import load_chapters
 from labelaudit import (
     LabelProportions,
     RandomizedResponse,
-    cli,
     multiplicative_cdf,
     posterior,
 )
 from labelaudit.datasets import Dataset, NotPrepared, Split
 from labelaudit.datasets.dataset import Arrays
-from labelaudit.learning import sweep
-from labelaudit.learning.sweep import advantages, comparisons, runs
-from labelaudit.learning.sweep import store as stores
-from labelaudit.learning.sweep.command import SCALES, scale_grid
-from labelaudit.learning.sweep.grid import ETA, Grid, GridError, mechanism, next_rate, read_grid
-from labelaudit.learning.sweep.runs import GUESSED_SECONDS
-from labelaudit.learning.sweep.store import Store, StoreError, verify
 
 torch = pytest.importorskip(
     "torch", reason="sweeps train with torch: in a clone: pip install '.[train]'"
@@ -725,7 +722,16 @@ def thinned():
     kept = (labels == 1) | (rng.random(8000) < 0.25)
     arrays = Arrays(features[kept], labels[kept], None)
     part = Split(lambda: arrays, 0.25)
-    made = Dataset("higgs", part, part, "f" * 64, False, "thinned", ("a", "b"), negatives_kept=0.25)
+    made = Dataset(
+        name="higgs",
+        train=part,
+        test=part,
+        fingerprint="f" * 64,
+        simulated=False,
+        description="thinned",
+        columns=("a", "b"),
+        negatives_kept=0.25,
+    )
     return made, eta
 
 
@@ -1019,6 +1025,10 @@ def test_the_plan_says_where_batches_are_raised(tmp_path, capsys):
     assert cli.main([*command, "--store", str(tmp_path / "store"), "--dry-run"]) == 0
     said = capsys.readouterr().out
     assert "batches of 8, larger where one must hold a larger bag: 16" in said
+    assert "local workers" in said
+    cluster = ["--engine", "dask", "--address", "tcp://127.0.0.1:1"]
+    assert cli.main([*command, *cluster, "--store", str(tmp_path / "store"), "--dry-run"]) == 0
+    assert "local workers" not in capsys.readouterr().out
 
 
 def test_results_are_verified(swept, tmp_path, capsys):
@@ -1049,15 +1059,6 @@ def test_bad_options_are_refused(options, said, capsys, tmp_path):
     assert cli.main([*command, *options]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "store").exists()
-
-
-def test_a_wheel_asks_for_a_grid(capsys, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.split(".")[0] == "book"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(sys, "path", [path for path in sys.path if not Path(path, "book").exists()])
-    command = ["sweep", "--dataset", "higgs-like", "--store", str(tmp_path)]
-    assert cli.main(command) == 2
-    assert "give a grid with --grid FILE" in capsys.readouterr().err
 
 
 def test_a_newer_store_ends_the_command(capsys, tmp_path):

@@ -14,9 +14,9 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from book.chapters import differences, selection, tradeoff
+from book.sweep import comparisons
+from book.sweep.grid import read_grid
 from book.tools.parameters import ContractError
-from labelaudit.learning.sweep import comparisons
-from labelaudit.learning.sweep.grid import read_grid
 
 CHAPTER = "12_privacy_utility"
 GRID = read_grid(ROOT / "results" / "published.yml")

@@ -10,8 +10,8 @@ Explorer.again = (function () {
   const LARGEST_BAG = 24;
   // Streams of the seed that no other part of the page draws from.
   const STREAMS = { bags: 2000, noise: 3000 };
-  const MOST_LOG_ODDS = 36;
-  const LARGEST_LOG = 700;
+  const MAX_LOG_ODDS = 36;
+  const MAX_LOG = 700;
   const FREE_SWEEPS = 30;
   const MOST_SWEEPS = 200;
 
@@ -82,16 +82,16 @@ Explorer.again = (function () {
         one += mass * backward[j + 1][s + 1];
         zero += mass * backward[j + 1][s];
       });
-      return clip(Math.log(one / zero), -LARGEST_LOG, LARGEST_LOG);
+      return clip(Math.log(one / zero), -MAX_LOG, MAX_LOG);
     });
   }
 
   /** Beliefs by belief propagation, with the attack on one bag as its step. */
   function propagate(known, bags, tolerance, damping) {
     const total = known.map((prior) => (isOpen(prior) ? Math.log(prior) - Math.log1p(-prior) : 0));
-    const lowest = total.map((odds) => Math.min(odds, -MOST_LOG_ODDS));
+    const lowest = total.map((odds) => Math.min(odds, -MAX_LOG_ODDS));
     const belief = (i, odds) => (isOpen(known[i])
-      ? 1 / (1 + Math.exp(-clip(odds, lowest[i], MOST_LOG_ODDS))) : known[i]);
+      ? 1 / (1 + Math.exp(-clip(odds, lowest[i], MAX_LOG_ODDS))) : known[i]);
     const shifts = bags.map(({ members }) => members.map(() => 0)), inputs = bags.map(() => null);
     let sweep = 0, moving = true;
     while (moving && sweep < MOST_SWEEPS) {

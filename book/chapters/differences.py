@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy import integrate, optimize, stats
 
+from book.sweep.comparisons import SETTING
 from labelaudit import checks
-from labelaudit.learning.sweep.comparisons import SETTING
 
 # AUCs are similar if they differ by less than this fraction of the range of a curve.
 SIMILAR = 0.05

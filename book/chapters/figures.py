@@ -185,7 +185,7 @@ def roc(
     return figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Panel:
     """What the three rows show of one estimate of eta and one mechanism, and its bags."""
 
@@ -226,7 +226,9 @@ def panels(
             releases = mechanism.release(truth[:whole].reshape(bags.shape), rng)
             after = posterior(bags, mechanism, releases)[:, 0]
             gain = np.sort(additive_advantage(bags, mechanism).ravel())
-            audited[name, kind] = Panel(mechanism, bags, after, gain)
+            audited[name, kind] = Panel(
+                mechanism=mechanism, bags=bags, posterior=after, additive=gain
+            )
     return audited
 
 

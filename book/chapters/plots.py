@@ -23,7 +23,7 @@ __all__ += ["scatter", "shades", "simulated", "spindle", "square"]
 Options = dict[str, Any]
 
 # A scatter plot of more points than this is drawn as pixels, which keeps the page small.
-MOST_VECTOR_POINTS = 200
+MAX_VECTOR_POINTS = 200
 
 
 def shades(mechanism: Mechanism, count: int) -> list[str]:
@@ -106,5 +106,5 @@ def scatter(axes: Axes, eta: ArrayLike, posterior: ArrayLike, colour: str, **opt
     """Posterior against prior, a point for each run."""
     points = np.ravel(eta), np.ravel(posterior)
     style: Options = {"s": 5, "linewidths": 0, "alpha": 0.75, "clip_on": False}
-    dense = points[0].size > MOST_VECTOR_POINTS
+    dense = points[0].size > MAX_VECTOR_POINTS
     axes.scatter(*points, color=colour, rasterized=dense, **(style | options))

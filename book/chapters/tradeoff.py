@@ -23,8 +23,8 @@ from book.chapters import plots
 from book.chapters.figures import TITLES
 from book.chapters.plots import Options
 from book.chapters.selection import LEAST_BAGS
+from book.sweep.grid import CLEAN
 from labelaudit.checks import Floats
-from labelaudit.learning.sweep.grid import CLEAN
 from labelaudit.mechanisms import KINDS
 
 ADVANTAGES = {

@@ -62,7 +62,7 @@ def _export(names, mark):
 _export({names!r}, {mark!r})
 """
 # In characters of JSON.
-LONGEST_ANSWER = 100_000
+MAX_ANSWER = 100_000
 # The line of a cell for a text, which asks for it.
 ASKED = re.compile(r"^\*Your answer to [^\n]*:\*$", re.MULTILINE)
 # In seconds: how long an interrupted kernel may take to become idle again.
@@ -182,7 +182,7 @@ async def _interrupted(client: Any) -> bool:
 async def _read(client: Any, names: list[str], submission: Submission) -> None:
     """Ask the kernel for the answers there are; a later value of a name replaces an earlier one."""
     mark = secrets.token_hex(16)
-    asked = EXPORT.format(names=names, mark=mark, longest=LONGEST_ANSWER)
+    asked = EXPORT.format(names=names, mark=mark, longest=MAX_ANSWER)
     printed: list[str] = []
 
     def hear(message: Mapping[str, Any]) -> None:
@@ -194,7 +194,7 @@ async def _read(client: Any, names: list[str], submission: Submission) -> None:
             asked, store_history=False, output_hook=hear, timeout=PATIENCE, allow_stdin=False
         )
     parts = "".join(printed).split(mark)
-    if len(parts) == 3 and len(parts[1]) <= 2 * LONGEST_ANSWER * (len(names) + 1):
+    if len(parts) == 3 and len(parts[1]) <= 2 * MAX_ANSWER * (len(names) + 1):
         with contextlib.suppress(ValueError, TypeError, AttributeError, RecursionError):
             answers = json.loads(parts[1])
             read = {name: json.loads(answers[name]) for name in names if name in answers}

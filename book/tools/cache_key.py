@@ -18,6 +18,8 @@ from book.tools.parameters import ContractError
 from labelaudit.files import digest, file_digest
 
 Data = list[dict[str, Any]]
+# The folders of `book` that chapters import.
+BOOK_PARTS = ("chapters", "ledger", "sweep")
 
 
 def ingredients(
@@ -50,9 +52,12 @@ def folder_files(folder: Path) -> dict[str, str]:
 
 
 def package_files(checkout: Checkout) -> dict[str, str]:
-    """The digest of every file that chapters may import: the package and `book/chapters`."""
-    helpers = folder_files(checkout.package.parent / "book" / "chapters")
-    return folder_files(checkout.package) | {f"chapters/{name}": helpers[name] for name in helpers}
+    """The digest of every file that chapters may import, in the package and in the book."""
+    files = folder_files(checkout.package)
+    for part in BOOK_PARTS:
+        helpers = folder_files(checkout.package.parent / "book" / part)
+        files |= {f"{part}/{name}": value for name, value in helpers.items()}
+    return files
 
 
 def imported_files(package: Mapping[str, str], modules: Iterable[str]) -> dict[str, str]:

@@ -1,7 +1,8 @@
 """The chapters of the book, as they are declared, and the parameters each of them takes.
 
-`notebooks/chapters.yml` declares every parameter, with its values at smoke and laptop scale. The
-chapter's cell tagged `parameters` holds the values at paper scale.
+The chapter's cell tagged `parameters` holds the values at laptop scale, so that any tool that runs
+a notebook does what the book does. `notebooks/chapters.yml` declares every parameter, with its
+values at the other scales where they differ.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 CLAIM = re.compile(r"(?P<left>[\w.-]+) (?P<relation>[<>]) (?P<right>[\w.-]+)")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Chapter:
     """One declared chapter: its title, data, cost and parameters, and what a copy must show."""
 
@@ -49,7 +50,7 @@ class Chapter:
         """The claims that a run with these glued values does not satisfy.
 
         >>> claims = ("additive-rr < 0.01", "additive-tail-one > additive-tail-hundred")
-        >>> chapter = Chapter("02", "", (), {}, {}, claims)
+        >>> chapter = Chapter(id="02", title="", data=(), seconds={}, claims=claims)
         >>> chapter.fails({"additive-rr": 0.02, "additive-tail-one": 1, "additive-tail-hundred": 0})
         ['additive-rr < 0.01']
         """
@@ -104,7 +105,7 @@ class Chapters(Mapping[str, Chapter]):
     declared: Mapping[str, Any]
 
     def __getitem__(self, name: str) -> Chapter:
-        """The declaration of a chapter, with the paper's values from its parameters cell."""
+        """The declaration of a chapter, with the values of its parameters cell."""
         entry, source = self.declared[name], self.file.with_name(f"{name}.md")
         fields = {"title", "data", "seconds", "parameters"}
         if not isinstance(entry, dict) or set(entry) - {"claims"} != fields:
@@ -123,11 +124,11 @@ class Chapters(Mapping[str, Chapter]):
             key: declared_parameter(name, key, declared[key], cell[key]) for key in declared
         }
         return Chapter(
-            name,
-            entry["title"],
-            tuple(entry["data"]),
-            entry["seconds"],
-            parameters,
+            id=name,
+            title=entry["title"],
+            data=tuple(entry["data"]),
+            seconds=entry["seconds"],
+            parameters=parameters,
             claims=tuple(entry.get("claims", ())),
         )
 
@@ -162,7 +163,7 @@ def find_chapter(chapters: Mapping[str, Chapter], name: str) -> Chapter:
     numbered = [chapter for chapter in chapters if chapter.split("_")[0] == name.zfill(2)]
     if len(numbered) == 1:
         return chapters[numbered[0]]
-    hint = did_you_mean(name, chapters, "; `labelaudit chapters` lists them")
+    hint = did_you_mean(name, chapters, "; `labelbook chapters` lists them")
     raise ContractError(f"there is no chapter {name!r}{hint}")
 
 
@@ -179,7 +180,7 @@ def _parsed(text: str) -> NotebookNode:
 
 
 def read_parameters_cell(source: Path) -> dict[str, Any]:
-    """The names and paper values assigned in a chapter's cell tagged `parameters`.
+    """The names and values assigned in a chapter's cell tagged `parameters`.
 
     Only plain literals are allowed there, so that the values can be read without running anything.
     """

@@ -71,9 +71,9 @@ HURRY = re.compile(
 MARK = "labelaudit"
 FOLDERS = ("students", "key")
 # How often a copy is drawn whose run does not show what its chapter claims.
-MOST_DRAWS = 20
+MAX_DRAWS = 20
 # A long list is an axis, which every copy shares; a short one is a choice of panels.
-LONGEST_CHOICE = 4
+MAX_CHOICE = 4
 
 
 def own_parameters(
@@ -94,7 +94,7 @@ def possible_parameters(
     chapter: Chapter, scale: str, students: Sequence[str], seed: int
 ) -> list[dict[str, Any]]:
     """The parameters of every draw that a copy of these students can have."""
-    draws = range(MOST_DRAWS if chapter.claims else 1)
+    draws = range(MAX_DRAWS if chapter.claims else 1)
     return [
         own_parameters(chapter, scale, student, seed, draw)
         for student, draw in itertools.product(students, draws)
@@ -113,7 +113,7 @@ def draw_class(
     owned: dict[str, dict[str, Any]] = {}
     runs: dict[str, NotebookNode] = {}
     to_run = list(students)
-    for draw in range(MOST_DRAWS):
+    for draw in range(MAX_DRAWS):
         drawn = {student: own_parameters(chapter, scale, student, seed, draw) for student in to_run}
         owned |= drawn
         runs |= run_class(checkout, chapter, drawn, scale, report)
@@ -122,7 +122,7 @@ def draw_class(
             return {name: owned[name] for name in students}, runs
     failed = chapter.fails(glued_values(runs[to_run[0]]))
     raise CommandError(
-        f"{chapter.id}: none of {MOST_DRAWS} draws for {to_run[0]!r} satisfies {failed[0]!r},"
+        f"{chapter.id}: none of {MAX_DRAWS} draws for {to_run[0]!r} satisfies {failed[0]!r},"
         " which the chapter claims"
     )
 
@@ -138,12 +138,12 @@ def _own(parameter: Parameter, scale: str, rng: np.random.Generator) -> Any:
     if parameter.name == "priors" and isinstance(default, list):
         # The first distribution is the one that the text of a chapter is about.
         first, others = default[0], [value for value in fitting if value != default[0]]
-        if not 1 < len(default) <= LONGEST_CHOICE or len(others) < len(default):
+        if not 1 < len(default) <= MAX_CHOICE or len(others) < len(default):
             return default
         picks = sorted(rng.choice(len(others), len(default) - 1, replace=False))
         return [first, *(others[index] for index in picks)]
     size = len(default) if isinstance(default, list) else 1
-    if len(fitting) <= size or size > LONGEST_CHOICE:
+    if len(fitting) <= size or size > MAX_CHOICE:
         return default
     chosen = [fitting[index] for index in sorted(rng.choice(len(fitting), size, replace=False))]
     return chosen if parameter.is_list else chosen[0]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from labelaudit.command_line import CommandError, did_you_mean
 
-MOST_SEATS = 1000
+MAX_SEATS = 1000
 # In bytes: what file systems allow, without the suffix and the marks of a file being written.
-LONGEST_NAME = 200
+MAX_STUDENT_NAME = 200
 # Headings as platforms write them, in lower case and without marks.
 WHOLE_NAME = {"name", "student", "student name", "full name", "display name", "names", "students"}
 FIRST_NAME = {"first name", "firstname", "given name", "forename", "first", "vorname", "prenom"}
@@ -30,7 +30,7 @@ NOT_STUDENTS = {"points possible", "student, test", "test student"}
 MARKED = {codecs.BOM_UTF16_LE: "UTF-16", codecs.BOM_UTF16_BE: "UTF-16"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Sheet:
     """A table as text: its headings (none if it has no heading row), its rows, its form."""
 
@@ -56,8 +56,8 @@ class Sheet:
 
 def seats(number: int) -> list[str]:
     """Names for a number of seats: seat-01, seat-02, ..."""
-    if not 1 <= number <= MOST_SEATS:
-        raise CommandError(f"--seats: {number} is not a whole number from 1 to {MOST_SEATS}")
+    if not 1 <= number <= MAX_SEATS:
+        raise CommandError(f"--seats: {number} is not a whole number from 1 to {MAX_SEATS}")
     width = max(2, len(str(number)))
     return [f"seat-{seat:0{width}d}" for seat in range(1, number + 1)]
 
@@ -92,7 +92,7 @@ def class_rows(path: Path, columns: Sequence[str] = ()) -> dict[str, dict[str, s
 def _own_file(student: str, files: dict[str, str]) -> None:
     """Raise an error if another student's notebook would have the same name."""
     file = file_name(student).casefold()
-    if len(file.encode()) > LONGEST_NAME:
+    if len(file.encode()) > MAX_STUDENT_NAME:
         raise CommandError(f"--list: {student[:40]!r}... is too long for the name of a file")
     if file in files:
         other = files[file]
@@ -112,7 +112,9 @@ def read_sheet(path: Path, option: str, headed: bool = False) -> Sheet:
     text, marked = _text(path, option)
     terminator = "\r\n" if "\r\n" in text else "\n"
     if path.suffix.lower() not in (".csv", ".tsv"):
-        return Sheet(path, [], [[line] for line in text.splitlines() if line.strip()])
+        return Sheet(
+            path=path, headings=[], rows=[[line] for line in text.splitlines() if line.strip()]
+        )
     filled = [line for line in text.splitlines() if line.strip()]
     # Where numbers have a comma, spreadsheets put semicolons between columns.
     marks = (mark for mark in ";\t" if filled and all(mark in line for line in filled))
@@ -125,7 +127,14 @@ def read_sheet(path: Path, option: str, headed: bool = False) -> Sheet:
         raise CommandError(f"{option}: {where}: {error}; is a quotation mark unpaired?") from None
     headed = bool(rows) and (headed or any(_simple(entry) in HEADINGS for entry in rows[0]))
     headings = [entry.strip() for entry in rows[0]] if headed else []
-    return Sheet(path, headings, rows[headed:], delimiter, terminator, marked=marked)
+    return Sheet(
+        path=path,
+        headings=headings,
+        rows=rows[headed:],
+        delimiter=delimiter,
+        terminator=terminator,
+        marked=marked,
+    )
 
 
 def _text(path: Path, option: str) -> tuple[str, bool]:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 RUN_EXAMPLES = """\
 examples:
-  labelaudit run 07_scatter_plots
-  labelaudit run 07_scatter_plots -p bag_sizes '[4, 16]' -p epsilons '[0.5]'
-  labelaudit run 02_additive_advantage --scale smoke
+  labelbook run 07_scatter_plots
+  labelbook run 07_scatter_plots -p bag_sizes '[4, 16]' -p epsilons '[0.5]'
+  labelbook run 02_additive_advantage --scale smoke
 
 Values are YAML: 8, 0.5, true, uniform, '[4, 16]'. The page and the notebook go to
 _build/runs/<chapter>-<scale>-<what differs>-<digest>/, and _build/runs/index.html lists them; the
@@ -31,9 +31,9 @@ exit status: 0 done, 1 the chapter failed, 2 invalid input, nothing ran, 130 int
 """
 BOOK_EXAMPLES = """\
 examples:
-  labelaudit book                  the default book
-  labelaudit book --scale smoke    the same pages from tiny runs, in a few minutes
-  labelaudit book --fresh          run every chapter again, out of date or not
+  labelbook book                  the default book
+  labelbook book --scale smoke    the same pages from tiny runs, in a few minutes
+  labelbook book --fresh          run every chapter again, out of date or not
 
 The site is in _build/html. A failing cell, or a warning of Sphinx, leaves the last good site there.
 
@@ -60,7 +60,7 @@ def add_parser(subparsers: Any) -> None:
         description="Run one chapter and write its notebook and a page of its own.",
         formatter_class=form,
     )
-    run.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
+    run.add_argument("chapter", help="a chapter's id, as `labelbook chapters` lists it")
     run.add_argument(
         "-p",
         "--parameter",

@@ -6,7 +6,7 @@ from typing import Any
 
 # Differences that are errors of floating-point arithmetic, not uncertainty.
 NOISE = 1e-9
-MOST_DIGITS = 9
+MAX_DIGITS = 9
 
 
 def written(value: Any, spec: str) -> str:
@@ -21,7 +21,7 @@ def written(value: Any, spec: str) -> str:
     if not isinstance(value, float) or spec[-1:] not in ("f", "%"):
         return text
     scale = 100 if spec.endswith("%") else 1
-    for digits in range(MOST_DIGITS):
+    for digits in range(MAX_DIGITS):
         shown = float(text.rstrip("%").replace(",", "")) / scale
         if shown not in (0, 1) or abs(value - shown) < NOISE:
             return text

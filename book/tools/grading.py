@@ -40,7 +40,7 @@ class Exercise:
     name: str = ""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Grade:
     """One student's results: for each exercise its answer, points and the reason for them."""
 
@@ -79,7 +79,7 @@ def check_copies(hand_ins: Sequence[HandIn], drawn: Collection[Mapping[str, Any]
     if len(written) > 1 and not any(parameters in drawn for parameters in written):
         raise CommandError(
             f"none of the {len(written)} notebooks has the parameters of a student of the list:"
-            " --chapter, --column, --seed and --scale must be those of `labelaudit teach`"
+            " --chapter, --column, --seed and --scale must be those of `labelbook teach`"
         )
 
 
@@ -92,7 +92,7 @@ def grade_class(
     """Grade every student of `owned`: `runs` are the book's own runs with their parameters."""
     for student, parameters in owned.items():
         listed, key = exercises(runs[student]), records(runs[student])
-        grade, submission = Grade(student), Submission()
+        grade, submission = Grade(student=student), Submission()
         hand_in = owners.get(student)
         if hand_in is None:
             grade.remarks.append("nothing was handed in")

@@ -49,7 +49,7 @@ import os, sys
 class Recorder:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name.startswith(("labelaudit", "book.chapters")):
+        if name.startswith(("labelaudit", "book.")):
             with open(os.environ["LABELAUDIT_IMPORTS"], "a", encoding="utf-8") as file:
                 file.write(name + "\\n")
 
@@ -70,8 +70,9 @@ if "torch" in _sys.modules and _sys.modules["torch"].cuda.is_available():
     _facts["device"] = _sys.modules["torch"].cuda.get_device_name()
 print(_json.dumps(_facts))
 """
-# What a kernel is started with, and so a part of every chapter's cache key.
-SETTINGS = (IPYTHON, MATPLOTLIB, RECORDER, FACTS)
+# What a kernel is started with, and so a part of every chapter's cache key; the last is the
+# routine for matrix products, on which the digits of a training depend.
+SETTINGS = (IPYTHON, MATPLOTLIB, RECORDER, FACTS, os.environ.get("LABELAUDIT_PRODUCTS", "auto"))
 SPECIFICATION = {"name": "python3", "display_name": "Python 3", "language": "python"}
 # A busy machine may take minutes to start a kernel.
 START_SECONDS = 600

@@ -14,8 +14,8 @@ from labelaudit.command_line import counted
 
 SLIDES_EXAMPLES = """\
 examples:
-  labelaudit slides 02_additive_advantage
-  labelaudit slides 02 --check      is the deck up to date?
+  labelbook slides 02_additive_advantage
+  labelbook slides 02 --check      is the deck up to date?
 
 The deck is one file, _build/slides/<chapter>.html, and needs no network: boxes, figures and small
 tables are slides, in the chapter's order, and predictions come before the first figure. Prose,
@@ -25,7 +25,7 @@ exit status: 0 done, 1 the chapter failed or the deck is out of date, 2 invalid 
 """
 HANDOUT_EXAMPLES = """\
 examples:
-  labelaudit handout 01 02 07 --out ../handout
+  labelbook handout 01 02 07 --out ../handout
 
 The folder gets predictions.html, a sheet to write on; cards.html, the cards of a first game; and
 figures/, the figures of these chapters by name, as svg and png. It takes a Chromium.
@@ -42,7 +42,7 @@ def add_parser(subparsers: Any) -> None:
         epilog=SLIDES_EXAMPLES,
         formatter_class=form,
     )
-    slides.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
+    slides.add_argument("chapter", help="a chapter's id, as `labelbook chapters` lists it")
     add_scale(slides, "values of the chapter's parameters")
     slides.add_argument("--check", action="store_true", help="only say whether it is up to date")
     slides.add_argument("--open", action="store_true", help="open the deck in the browser")
@@ -73,7 +73,7 @@ def make_deck(arguments: argparse.Namespace) -> int:
     values = chapter.values(arguments.scale)
     deck = deck_path(checkout, chapter.id)
     if arguments.check and not deck.exists():
-        print(f"there is no {checkout.shown(deck)}: make it with labelaudit slides {chapter.id}")
+        print(f"there is no {checkout.shown(deck)}: make it with labelbook slides {chapter.id}")
         return 1
     if arguments.check and (reason := why_stale(checkout, chapter, values)):
         print(f"{checkout.shown(deck)} is out of date ({reason})")

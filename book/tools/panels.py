@@ -46,8 +46,10 @@ def run_box(chapter: Chapter, made: Mapping[str, Any]) -> str:
     pairs = "\n  ".join(f"{name}={value.replace(', ', ',')}" for name, value in values.items())
     options = [f"-p {name} {shlex.quote(value)}" for name, value in values.items()]
     other_scale = made["scale"] != DEFAULT_SCALE
-    by_make = ["make chapter", f"C={chapter.id}", *([f"SCALE={made['scale']}"] * other_scale)]
-    by_command = ["labelaudit run", chapter.id, *([f"--scale {made['scale']}"] * other_scale)]
+    by_make, by_command = ["make chapter", f"C={chapter.id}"], ["labelbook run", chapter.id]
+    if other_scale:
+        by_make.append(f"SCALE={made['scale']}")
+        by_command.append(f"--scale {made['scale']}")
     if values:
         by_make.append(f"P={shlex.quote(pairs)}")
     cost = duration(chapter.seconds[made["scale"]])

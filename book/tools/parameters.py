@@ -12,12 +12,11 @@ from typing import Any
 
 from labelaudit.command_line import CommandError
 
-DECLARED_SCALES = ("smoke", "laptop")
-SCALES = (*DECLARED_SCALES, "paper")
+SCALES = ("smoke", "laptop", "paper")
 # Bits of the longest whole number that a float can hold as well.
-LONGEST_NUMBER = 1023
+MAX_NUMBER_LENGTH = 1023
 # Characters of a value, and brackets inside brackets: far more than any list of numbers needs.
-LONGEST_TEXT, DEEPEST_TEXT = 20_000, 3
+MAX_TEXT, MAX_DEPTH = 20_000, 3
 
 
 class ContractError(CommandError, ValueError):
@@ -46,16 +45,18 @@ _NOUNS = {
 KINDS = tuple(_KIND_TESTS)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Parameter:
     """One declared parameter: what it means, what it may be, its value at each scale.
 
-    >>> sizes = Parameter("bag_sizes", "list of integer", "people per bag", {}, low=1, high=512)
+    >>> sizes = Parameter(
+    ...     name="sizes", type="list of integer", meaning="", values={}, low=1, high=512
+    ... )
     >>> sizes.check([4, 16])
     [4, 16]
     >>> sizes.check([0])
     Traceback (most recent call last):
-    book.tools.parameters.ContractError: bag_sizes: 0 is out of range; allowed: 1 to 512
+    book.tools.parameters.ContractError: sizes: 0 is out of range; allowed: 1 to 512
     """
 
     name: str
@@ -107,7 +108,7 @@ class Parameter:
     def _item(self, value: Any) -> Any:
         if value is None:
             raise ContractError(f"{self.name}: no value given; allowed: {self.allowed}")
-        if isinstance(value, int) and value.bit_length() > LONGEST_NUMBER:
+        if isinstance(value, int) and value.bit_length() > MAX_NUMBER_LENGTH:
             raise ContractError(
                 f"{self.name}: the number has too many digits; allowed: {self.allowed}"
             )
@@ -165,26 +166,37 @@ def _check_size(name: str, text: str) -> None:
     """Reject a value that takes more memory than its text, or more depth than Python has."""
     import yaml
 
-    if len(text) > LONGEST_TEXT:
-        raise ContractError(f"{name}: the value has more than {LONGEST_TEXT} characters")
+    if len(text) > MAX_TEXT:
+        raise ContractError(f"{name}: the value has more than {MAX_TEXT} characters")
     depth = 0
     with contextlib.suppress(yaml.YAMLError):
         for event in yaml.parse(text):
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.AliasEvent) or depth > DEEPEST_TEXT:
+            if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
                 raise ContractError(f"{name}: a list in a list in a list is no value")
 
 
-def declared_parameter(chapter: str, name: str, entry: Any, paper: Any) -> Parameter:
-    """Check an entry of `chapters.yml`, and the value its chapter has at paper scale."""
+def declared_parameter(chapter: str, name: str, entry: Any, own: Any) -> Parameter:
+    """Check an entry of `chapters.yml`, and the chapter's `own` value, that of laptop scale.
+
+    The entry has the values of the other scales where they differ.
+    """
     where = f"{chapter}: {name}"
-    needed, optional = {"type", "meaning", *DECLARED_SCALES}, {"range", "choices"}
+    needed, optional = {"type", "meaning"}, {"range", "choices", "smoke", "paper"}
     if not isinstance(entry, dict) or not needed <= set(entry) <= needed | optional:
         raise ContractError(f"{where}: needs {sorted(needed)}, may have {sorted(optional)}")
     low, high = entry.get("range", (-math.inf, math.inf))
     choices = tuple(entry.get("choices", ()))
-    draft = Parameter(name, entry["type"], entry["meaning"], {}, low, high, choices)
+    draft = Parameter(
+        name=name,
+        type=entry["type"],
+        meaning=entry["meaning"],
+        values={},
+        low=low,
+        high=high,
+        choices=choices,
+    )
     if draft.kind not in KINDS:
         raise ContractError(
             f"{where}: the type {entry['type']!r} is not one of {', '.join(KINDS)}"
@@ -195,7 +207,7 @@ def declared_parameter(chapter: str, name: str, entry: Any, paper: Any) -> Param
     if draft.kind in ("integer", "number") and "range" not in entry:
         raise ContractError(f"{where}: a {draft.kind} needs a range")
     try:
-        values = {scale: draft.check(entry.get(scale, paper)) for scale in SCALES}
+        values = {scale: draft.check(entry.get(scale, own)) for scale in SCALES}
     except ContractError as error:
         raise ContractError(f"{chapter}: {error}") from None
     return replace(draft, values=values)

@@ -33,10 +33,10 @@ logging.getLogger("pypdf").setLevel(logging.ERROR)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 EXAMPLES = """\
 examples:
-  labelaudit pdf                       _build/labelaudit.pdf, from the site in _build/html
-  labelaudit pdf --output book.pdf
+  labelbook pdf                       _build/labelaudit.pdf, from the site in _build/html
+  labelbook pdf --output book.pdf
 
-The site must have been built (`labelaudit book`). It takes a Chromium and the extra `pdf`.
+The site must have been built (`labelbook book`). It takes a Chromium and the extra `pdf`.
 
 exit status: 0 done, 1 the book could not be printed, 2 invalid input, 130 interrupted
 """
@@ -72,7 +72,7 @@ def make_pdf(arguments: argparse.Namespace) -> int:
     if output.is_dir():
         raise CommandError(f"--output: {output} is a folder; name a file")
     if not (checkout.site / "index.html").is_file():
-        raise CommandError("there is no site to print: run `labelaudit book` first")
+        raise CommandError("there is no site to print: run `labelbook book` first")
     browser = find_browser(arguments.browser)
     pages = write_pdf(checkout, output, browser)
     print(f"{checkout.shown(output)} ({pages} pages)")
@@ -96,7 +96,7 @@ def write_pdf(checkout: Checkout, output: Path, browser: str) -> int:
         import pypdf
     except ModuleNotFoundError as error:
         raise CommandError(
-            f"`labelaudit pdf` needs {error.name}: pip install --editable '.[book,pdf]'"
+            f"`labelbook pdf` needs {error.name}: pip install --editable '.[book,pdf]'"
         ) from None
     del playwright
     from book.tools.merged import merge

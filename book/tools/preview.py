@@ -1,7 +1,7 @@
 """A first site while the chapters still run: the prose pages and the finished chapters.
 
 It is built without strictness, since its pages refer to chapters that are not there yet, and the
-finished site replaces it. `labelaudit serve` and a browser can show it meanwhile.
+finished site replaces it. `labelbook serve` and a browser can show it meanwhile.
 """
 
 from __future__ import annotations

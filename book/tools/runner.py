@@ -52,7 +52,7 @@ from labelaudit.files import digest, write_atomically
 # papermill logs every cell; the terminal has the progress bar, and failures are reported whole.
 logging.getLogger("papermill").setLevel(logging.CRITICAL)
 # In seconds. A Ctrl-C may reach any thread, and is acted upon when the main one wakes.
-LONGEST_WAIT = 0.5
+MAX_WAIT = 0.5
 # In seconds: how old the notebook of a run that is killed may be.
 SAVE_EVERY = 5
 
@@ -67,7 +67,7 @@ REJECTIONS = (
 Kernels = Callable[..., contextlib.AbstractContextManager[BookKernel]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Progress:
     """How far a run is: the cell, how many there are, the heading above it, the seconds left."""
 
@@ -110,7 +110,7 @@ class ChapterFailed(CommandError):
     status = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Execution:
     """An executed chapter: its folder, its notebook, and why it ran now ("" if it did not)."""
 
@@ -148,7 +148,7 @@ def execute_all(
                 ]
                 waiting = set(futures)
                 while waiting:
-                    done, waiting = wait(waiting, LONGEST_WAIT, FIRST_COMPLETED)
+                    done, waiting = wait(waiting, MAX_WAIT, FIRST_COMPLETED)
                     for future in done:
                         report(future.result())
             except BaseException:
@@ -184,7 +184,7 @@ def execute(
         if notebook is not None and not reason:
             # Where two scales have the same values, one execution serves both.
             notebook.metadata["labelaudit"]["scale"] = scale
-            return Execution(chapter, folder, notebook)
+            return Execution(chapter=chapter, folder=folder, notebook=notebook)
         made: dict[str, Any] = {
             "chapter": chapter.id,
             "key": key,
@@ -204,7 +204,7 @@ def execute(
         made["modules"] = modules
         key["package"] = digest(imported_files(package, modules))
         notebook = _kept(folder, notebook, made)
-        return Execution(chapter, folder, notebook, reason)
+        return Execution(chapter=chapter, folder=folder, notebook=notebook, reason=reason)
 
 
 def why_stale(checkout: Checkout, chapter: Chapter, parameters: Mapping[str, Any]) -> str:
@@ -250,7 +250,13 @@ class Steps:
         weights = [self.weights.get(name, 0.01) for name in names]
         left = self.total * sum(weights[number:]) / sum(weights)
         self.progress(
-            Progress(self.chapter, number + 1, len(names), self.headings[cell.id], round(left, 1))
+            Progress(
+                chapter=self.chapter,
+                cell=number + 1,
+                cells=len(names),
+                heading=self.headings[cell.id],
+                seconds_left=round(left, 1),
+            )
         )
 
     def ended(self, cell: nbformat.NotebookNode, **reply: Any) -> None:

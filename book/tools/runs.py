@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 RECORD = "run.json"
 # Scales in the order in which they are tried where two are equally near.
 NEAREST = ("laptop", "smoke", "paper")
-LONGEST_NAME = 60
+MAX_FOLDER_NAME = 60
 PICTURES = {"image/svg+xml": "svg", "image/png": "png"}
 INDEX_STYLE = """\
 :root { color-scheme: light dark; }
@@ -62,7 +62,7 @@ def folder_name(chapter: Chapter, parameters: Mapping[str, Any]) -> str:
     """The folder of a run: chapter, scale, what differs, and a digest of all parameters."""
     scale, changed = differences(chapter, parameters)
     pairs = "-".join(f"{name}={value}" for name, value in changed.items())
-    readable = re.sub(r"[^\w.,=-]", "", pairs, flags=re.ASCII)[:LONGEST_NAME].rstrip("-.,=")
+    readable = re.sub(r"[^\w.,=-]", "", pairs, flags=re.ASCII)[:MAX_FOLDER_NAME].rstrip("-.,=")
     parts = [chapter.id, scale, readable, digest(parameters)[:10]]
     return "-".join(part for part in parts if part)
 

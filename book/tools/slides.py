@@ -31,7 +31,7 @@ FORMULA, ROW = 18, 8
 # The fewest words of prose that stand on a slide.
 SENTENCE = 8
 # Tables with more rows, or more words, belong to the page.
-LONGEST_TABLE, MOST_WORDS = 10, 80
+MAX_TABLE_ROWS, MAX_WORDS = 10, 80
 PANELS = {"your-run", "run-this-chapter", "how-this-page-was-made"}
 BLOCKS = ("p", "ul", "ol", "dl", "table", "pre", "figure")
 PACKAGE = "sphinx_revealjs"
@@ -39,7 +39,7 @@ TEMPLATE = Path(__file__).parent / "templates" / "slides.html"
 RULES = (Path(__file__), Path(tall_figures.__file__), TEMPLATE)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Slide:
     """One slide: what is projected, and the notes that only the speaker sees."""
 
@@ -128,7 +128,7 @@ def make_slides(page: BeautifulSoup) -> list[Slide]:
         raise CommandError("the page of the chapter has no text")
     _clean(article)
     heading = article.find("h1")
-    slides = [Slide("", "title", title=_text(heading) if heading else "")]
+    slides = [Slide(heading="", kind="title", title=_text(heading) if heading else "")]
     _section(article, slides)
     return [part for slide in _predictions_first(slides) for part in _split(slide)]
 
@@ -175,7 +175,7 @@ def _close(heading: str, waiting: list[Tag], slides: list[Slide], before: int) -
         prose = [tag for tag in waiting if tag.name in ("p", "ul", "ol", "dl")]
         prose = [tag for tag in prose if not _text(tag).startswith("What next")]
         blocks = [opening(tag) if tag.name == "p" else tag for tag in prose]
-        slides.append(Slide(heading, "prose", blocks, notes=waiting))
+        slides.append(Slide(heading=heading, kind="prose", blocks=blocks, notes=waiting))
     else:
         slides[-1].notes += waiting
 
@@ -196,7 +196,7 @@ def _slide(element: Tag, heading: str) -> Slide | None:
     classes = _classes(element)
     if element.name == "figure":
         caption = element.find("figcaption")
-        slide = Slide(heading, "figure", [element])
+        slide = Slide(heading=heading, kind="figure", blocks=[element])
         if caption:
             slide.notes = [copy.copy(caption)]
             for text in caption.find_all("p"):
@@ -204,8 +204,8 @@ def _slide(element: Tag, heading: str) -> Slide | None:
         return slide
     if element.name == "table":
         rows, words = len(element.find_all("tr")), len(element.get_text(" ").split())
-        small = rows <= LONGEST_TABLE + 1 and words <= MOST_WORDS
-        return Slide(heading, "table", [element]) if small else None
+        small = rows <= MAX_TABLE_ROWS + 1 and words <= MAX_WORDS
+        return Slide(heading=heading, kind="table", blocks=[element]) if small else None
     proof = "proof" in classes and len(classes) == 2
     if "admonition" not in classes or "dropdown" in classes or proof or _is_panel(element):
         return None
@@ -213,7 +213,12 @@ def _slide(element: Tag, heading: str) -> Slide | None:
     name = _text(title) if title else ""
     kind = "prediction" if "prediction" in name.lower() else "box"
     kind = "exercise" if "exercise" in classes else kind
-    return Slide(heading, kind, list(_blocks(element)), title.decode_contents() if title else "")
+    return Slide(
+        heading=heading,
+        kind=kind,
+        blocks=list(_blocks(element)),
+        title=title.decode_contents() if title else "",
+    )
 
 
 def _classes(tag: Tag) -> set[str]:
@@ -255,7 +260,14 @@ def _split(slide: Slide) -> Iterator[Slide]:
             parts[-1].append(piece)
     for number, blocks in enumerate(parts):
         notes = [] if number else slide.notes
-        yield Slide(slide.heading, slide.kind, blocks, slide.title, notes, bool(number))
+        yield Slide(
+            heading=slide.heading,
+            kind=slide.kind,
+            blocks=blocks,
+            title=slide.title,
+            notes=notes,
+            continued=bool(number),
+        )
 
 
 def _pieces(block: Tag) -> Iterator[Tag]:

@@ -15,9 +15,9 @@ from labelaudit.files import write_atomically
 
 TEACH_EXAMPLES = """\
 examples:
-  labelaudit teach 02_additive_advantage --seats 20 --out ../class
-  labelaudit teach 02 --list students.csv --seed 7 --out ../class
-  labelaudit teach 02 --list sheet.csv --column 'First name' Surname --out ../class
+  labelbook teach 02_additive_advantage --seats 20 --out ../class
+  labelbook teach 02 --list students.csv --seed 7 --out ../class
+  labelbook teach 02 --list sheet.csv --column 'First name' Surname --out ../class
 
 The list is UTF-8 text: one student a line, or a table as learning platforms export it. Of a table
 with headings the name counts, or first name and surname; --column says which columns otherwise.
@@ -32,13 +32,13 @@ exit status: 0 done, 1 a chapter failed, 2 invalid input, nothing was written, 1
 """
 GRADE_EXAMPLES = """\
 examples:
-  labelaudit grade collected --list students.csv --chapter 02 --out ../grades
-  labelaudit grade collected --list students.csv --chapter 02 --out ../grades \\
+  labelbook grade collected --list students.csv --chapter 02 --out ../grades
+  labelbook grade collected --list students.csv --chapter 02 --out ../grades \\
       --into sheet.csv --points 'Homework 2' --match 'Login ID'
 
 This runs the students' code on this machine, as you: use a spare account or a container.
 
-List, chapter, columns, seed and scale are those of `labelaudit teach`. Parameters are derived from
+List, chapter, columns, seed and scale are those of `labelbook teach`. Parameters are derived from
 name and seed again; what a notebook says about them is only compared. Each notebook runs in a fresh
 kernel and an empty folder. The folder of the grades gets grades.csv; feedback/<name>.html for each
 student; by-exercise/<label>.html with everybody's answer side by side; and manual.csv, where you
@@ -62,7 +62,7 @@ def add_parser(subparsers: Any) -> None:
         epilog=TEACH_EXAMPLES,
         formatter_class=form,
     )
-    teach.add_argument("chapter", help="a chapter's id, as `labelaudit chapters` lists it")
+    teach.add_argument("chapter", help="a chapter's id, as `labelbook chapters` lists it")
     group = teach.add_mutually_exclusive_group(required=True)
     group.add_argument("--seats", type=int, metavar="N", help="the number of seats: seat-01 ...")
     _add_list(group)

@@ -16,7 +16,7 @@ RARE = 1e-19
 # Binomial distributions end this many standard deviations from the mean; less than 1e-30 is lost.
 REACH = 12.0
 # Above this bag size the convolution is a Fourier transform: quicker, and correct to 1e-13.
-LARGEST_DIRECT = 2000
+MAX_DIRECT = 2000
 
 
 def independent_advantage(p: ArrayLike, bag_size: ArrayLike) -> Floats:
@@ -99,7 +99,7 @@ def _sum_of_binomials(n: int, p: float, m: int, r: float) -> Floats:
     from scipy import signal
 
     first, second = _binomial(n, p), _binomial(m, r)
-    if n + m < LARGEST_DIRECT:
+    if n + m < MAX_DIRECT:
         return np.convolve(first, second)
     return np.maximum(signal.fftconvolve(first, second), 0.0)
 

@@ -68,7 +68,7 @@ class Split:
         return len(self.labels)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Dataset:
     """A data set as every chapter uses it. `fingerprint` changes whenever the data do.
 
@@ -96,8 +96,9 @@ class Dataset:
         multiplies them by r. It assumes that negatives were dropped uniformly at random,
         independently of their features.
 
-        >>> fair = Split(lambda: Arrays(np.zeros((1, 1)), np.zeros(1, np.uint8), None))
-        >>> data = Dataset("thin", fair, fair, "", False, "", ("x",), negatives_kept=0.25)
+        >>> from dataclasses import replace
+        >>> from labelaudit.datasets import load
+        >>> data = replace(load("fair"), negatives_kept=0.25)
         >>> data.correct_eta([0.0, 0.5, 1.0]).tolist()
         [0.0, 0.2, 1.0]
         """

@@ -6,6 +6,7 @@ it. Compiled kernels are therefore kept in a folder named by a digest of all ker
 """
 
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,7 +32,7 @@ def compiled(
     def make(kernel: Callable[..., Any], parallel: bool) -> Any:
         before = config.CACHE_DIR
         # On disk numba does not distinguish the version with threads from the other.
-        config.CACHE_DIR = _FOLDER + "-threads" * parallel
+        config.CACHE_DIR = f"{_FOLDER}-threads" if parallel else _FOLDER
         try:
             jit = njit(cache=True, error_model="numpy", fastmath=fastmath, parallel=parallel)
             return cache.seal(jit(kernel))
@@ -46,11 +47,23 @@ def compiled(
 
 
 def _launcher(alone: Any, threaded: Any) -> Callable[..., Any]:
-    """Call a kernel, whose first argument is eta, with threads only if the batch is large."""
+    """Call a kernel with threads only if its first argument, such as eta, is large.
+
+    numba may share its threads with torch. The first kernel with threads then resets the number
+    that torch uses, which is restored here.
+    """
 
     @functools.wraps(alone)
-    def launch(eta: Any, *arguments: Any) -> Any:
-        return (alone if eta.size < SMALL_BATCH else threaded)(eta, *arguments)
+    def launch(first: Any, *arguments: Any) -> Any:
+        if first.size < SMALL_BATCH:
+            return alone(first, *arguments)
+        torch = sys.modules.get("torch")
+        before = torch.get_num_threads() if torch is not None else None
+        try:
+            return threaded(first, *arguments)
+        finally:
+            if torch is not None and torch.get_num_threads() != before:
+                torch.set_num_threads(before)
 
     launch.alone, launch.threaded = alone, threaded  # type: ignore[attr-defined]
     return launch

@@ -13,7 +13,7 @@ from labelaudit.kernels import compiled
 from labelaudit.kernels.attack import SMALL, attack_small_bag, bag_posteriors
 
 # A logit beyond this counts as this: smaller priors, below 1e-250, would lose digits to underflow.
-LARGEST_LOGIT = 575.0
+MAX_LOGIT = 575.0
 
 
 @compiled()
@@ -27,7 +27,7 @@ def _read_logits(logits, start, k, p, c, odds):
     variance = 0.0
     for j in range(k):
         logit = float(logits[start + j])
-        tail = math.exp(-min(abs(logit), LARGEST_LOGIT))
+        tail = math.exp(-min(abs(logit), MAX_LOGIT))
         near = 1.0 / (1.0 + tail)
         far = tail * near
         p[j] = near if logit > 0.0 else far

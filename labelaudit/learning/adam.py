@@ -25,6 +25,8 @@ from torch import Tensor, nn
 from labelaudit.kernels import embedding_adam as kernels
 from labelaudit.kernels.embedding_adam import BETA1, BETA2, EARLY, EPSILON, REACH
 
+__all__ = ["Adam", "RowAdam", "tables"]
+
 
 class Adam:
     """Torch's fused Adam for dense parameters, `RowAdam` for embeddings: one step at a time.
@@ -218,6 +220,3 @@ def _threaded(kernel: Any, *arguments: Any) -> None:
         kernel(*arguments)
     finally:
         numba.set_num_threads(before)
-        # The first parallel kernel of a process resets the number that both may share.
-        if torch.get_num_threads() != allowed:
-            torch.set_num_threads(allowed)

@@ -17,6 +17,19 @@ from scipy.special import expit, log_expit, logit, ndtr
 from labelaudit import checks
 from labelaudit.checks import Floats, Ints
 
+__all__ = [
+    "BetaScaling",
+    "Reliability",
+    "Scaling",
+    "auc",
+    "beta_scale",
+    "brier_score",
+    "log_loss",
+    "reliability",
+    "scores_and_labels",
+    "temperature_scale",
+]
+
 # A score of exactly 0 or 1 has infinite log-odds; larger ones are replaced by this.
 FARTHEST_LOG_ODDS = 15.0
 
@@ -66,7 +79,7 @@ def scores_and_labels(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArra
     return scores, truth
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reliability:
     """Bins of examples with similar scores: mean score, fraction of ones and its standard error."""
 
@@ -109,7 +122,12 @@ def reliability(eta: ArrayLike, labels: ArrayLike, *, bins: int = 15) -> Reliabi
         return np.bincount(group, values) / count
 
     spread = mean(scores * (1 - scores))
-    return Reliability(mean(scores), mean(truth), np.sqrt(spread / count), count)
+    return Reliability(
+        predicted=mean(scores),
+        observed=mean(truth),
+        standard_error=np.sqrt(spread / count),
+        count=count,
+    )
 
 
 def brier_score(eta: ArrayLike, labels: ArrayLike) -> float:

@@ -14,8 +14,10 @@ from labelaudit.checks import Floats
 from labelaudit.learning.calibration import Scaling, temperature_scale
 from labelaudit.learning.learners import Fitted, Learner
 
+__all__ = ["CrossFitted", "cross_fit", "folds_of"]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class CrossFitted:
     """An estimate of eta for each row, by a model and a scaling that never saw its label."""
 
@@ -84,7 +86,7 @@ def cross_fit(
         eta[predicted] = scaling(raw[predicted])
         fitted.append((model, scaling))
     models, scalings = zip(*fitted, strict=True)
-    return CrossFitted(eta, raw, fold, models, scalings)
+    return CrossFitted(eta=eta, raw=raw, fold=fold, models=models, scalings=scalings)
 
 
 def folds_of(labels: NDArray[np.int64], number: int, rng: np.random.Generator) -> NDArray[np.int64]:

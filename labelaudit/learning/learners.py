@@ -16,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from labelaudit import checks
 from labelaudit.checks import Floats
 
+__all__ = ["Boosting", "Fitted", "HashedCategories", "Learner", "NetworkLearner"]
+
 Rows = NDArray[Any]
 Labels = NDArray[np.int64]
 
@@ -50,7 +52,7 @@ class Learner(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Boosting:
     """Gradient-boosted trees on histograms: mixed columns, missing values, no scaling needed.
 

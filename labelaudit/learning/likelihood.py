@@ -19,6 +19,8 @@ from labelaudit.attack import complete_logs, is_compiled
 from labelaudit.checks import Floats
 from labelaudit.mechanisms import LabelProportions, Mechanism
 
+__all__ = ["Likelihood", "log_evidence"]
+
 # The logarithm of the probability of a count that cannot occur: finite, so that gradients are.
 NEVER = -1e30
 

@@ -16,6 +16,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+__all__ = [
+    "bag_size",
+    "centred_llp",
+    "cross_entropy",
+    "easy_llp",
+    "matching_cross_entropy",
+    "matching_squared",
+]
+
 Loss = Callable[[Tensor, Tensor], Tensor]
 
 

@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from labelaudit import checks
 
+__all__ = ["Architecture", "Network", "Shape", "Standardise", "build"]
+
 HIGGS_FEATURES = 28
 KDD12_BUCKETS = 500_000
 # Rows whose activations stay in a core's cache. Where the cache is small, wide layers are faster in

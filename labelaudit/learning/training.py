@@ -128,7 +128,7 @@ class TrainingSettings:
             raise ValueError("patience needs validation labels: with validation 0, set it to None")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """A trained model and its measures. Those on test labels are nan without a test split."""
 
@@ -280,7 +280,7 @@ def _outcome(run: Run) -> Outcome:
     )
 
 
-@dataclass
+@dataclass(kw_only=True)
 class State:
     """How far a run is: after `batch` batches of epoch `epoch`."""
 

@@ -14,7 +14,7 @@ __all__ = ["GeometricProportions", "LabelProportions", "LaplaceProportions", "No
 __all__ += ["NoRelease", "RandomizedResponse"]
 
 # Noise of a scale above 1e300 may not fit a float.
-LEAST_RATE = 1e-300
+MIN_RATE = 1e-300
 
 
 class NoisyCount(Mechanism):
@@ -98,7 +98,7 @@ class NoisyCount(Mechanism):
         formula of the paper (appendix C) lacks the 1/k.
         """
         positions = self.positions(releases)
-        if self.epsilon < LEAST_RATE:
+        if self.epsilon < MIN_RATE:
             raise self._no_debias(f"at epsilon {self.epsilon:g} the release says nothing")
         beyond = math.exp(-self.epsilon) / -math.expm1(-self.epsilon)
         ends = (positions == self.bag_size).astype(float) - (positions == 0)
@@ -180,10 +180,10 @@ class LaplaceProportions(NoisyCount):
     def release(self, labels: ArrayLike, rng: np.random.Generator) -> Floats:
         """Noisy proportions."""
         rate = self.bag_size * self.epsilon
-        if rate < LEAST_RATE:
+        if rate < MIN_RATE:
             raise ValueError(
                 f"Laplace noise has no distribution at epsilon {self.epsilon:g}: bag_size * "
-                f"epsilon must be at least {LEAST_RATE:g} to release"
+                f"epsilon must be at least {MIN_RATE:g} to release"
             )
         proportions = self._counts(labels) / self.bag_size
         scale = 1 / rate

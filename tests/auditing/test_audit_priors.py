@@ -138,9 +138,9 @@ def test_damaged_totals_are_never_used(folder, seed):
 def test_totals_of_a_file_that_was_written_again_are_not_used(tmp_path):
     """Its size and its time may be what they were."""
     path, saved = tmp_path / "priors.parquet", tmp_path / "totals.npz"
-    first, second = np.full(400, 0.25), np.full(400, 0.75)
+    first, second = np.full(400, 0.25), np.full(400, 0.35)
     write(path, first)
-    before = path.stat()
+    before, whole = path.stat(), audit_priors(path, "eta", PLAN).settings
     with pytest.raises(KeyboardInterrupt):
         audit_priors(path, "eta", PLAN, saved=saved, progress=stop_after_the_first)
     write(path, second)
@@ -148,6 +148,7 @@ def test_totals_of_a_file_that_was_written_again_are_not_used(tmp_path):
     assert path.stat().st_size == before.st_size
     again = audit_priors(path, "eta", PLAN, saved=saved)
     assert again.settings.equals(audit_priors(path, "eta", PLAN).settings)
+    assert not again.settings.equals(whole)
 
 
 def test_totals_of_another_run_are_not_used(folder):
@@ -329,6 +330,10 @@ def test_the_command_streams_priors_without_labels(folder, tmp_path, capsys):
     expected = la.additive_advantage(eta.reshape(-1, 4), la.LabelProportions(4)).mean()
     assert numbers["exposures"][1]["additive"] == pytest.approx(expected, abs=1e-12)
     assert "An additive target alone can be met" in page.read_text()
+    # No setting keeps a target of zero epsilon, and none is to be published.
+    assert run(path, *asked, "--overwrite", "--target", "epsilon=0") == 3
+    numbers = json.loads(page.with_suffix(".json").read_text())
+    assert not any(each["meets"] for each in numbers["exposures"])
     assert run(path, "--prior", "p", "--output", tmp_path / "other.html") == 2
     assert run(path, "--output", tmp_path / "other.html") == 2
     assert "--label COLUMN" in capsys.readouterr().err

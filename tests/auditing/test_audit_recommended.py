@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from audit_cases import frame_of, listed, row_of, run, some_rows
+from conftest import ROOT
 
 import labelaudit as la
 from labelaudit import auditing
@@ -165,6 +166,12 @@ def test_the_search_finds_the_largest_step_that_meets(name):
     assert dict(recommended.setting.parameters)["epsilon"] == max(
         dict(setting.parameters)["epsilon"] for setting in meeting
     )
+
+
+def test_the_steps_are_those_that_chapter_14_names():
+    steps = f"{', '.join(f'{step:g}' for step in EPSILONS[:-1])} and {EPSILONS[-1]:g}"
+    chapter = (ROOT / "notebooks" / "14_audit.md").read_text(encoding="utf-8")
+    assert f"for $\\eps$ they are {steps}" in chapter
 
 
 def test_seeds_find_the_same_steps():

@@ -213,7 +213,7 @@ def test_at_an_equal_cost_a_much_weaker_guarantee_is_not_recommended():
     assert titles(found) == ["RR (epsilon 1)"]
     # The same where both have a guarantee: RR with epsilon 1, LLP+Geom with 3.
     both = {"bag_sizes": [5], "epsilons": [1.0, 3.0]}
-    found, rows = choices(["rr", "geometric"], [0] * 4, [0.17, 0.01, 0.01, 0.2], **both)
+    found, _ = choices(["rr", "geometric"], [0] * 4, [0.17, 0.01, 0.01, 0.2], **both)
     assert found[1].row.guarantee == 3
     assert titles(found) == ["RR (epsilon 1)"]
     # What costs more is no alternative, however strong its guarantee.

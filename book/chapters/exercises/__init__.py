@@ -61,7 +61,7 @@ def all_exercises() -> dict[str, Exercise]:
     return dict(EXERCISES)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Feedback:
     """The result of a self-check: whether the answer is right and, if not, a hint."""
 
@@ -118,15 +118,17 @@ def check(label: str, answer: Any, **parameters: Any) -> Feedback:
     """
     right = find_exercise(label)
     if right is None:
-        return Feedback(label, False, TEACHER)
+        return Feedback(label=label, right=False, hint=TEACHER)
     if answer is ...:
         hint = "not answered yet. Put your answer in place of the three dots."
-        return Feedback(label, False, hint)
+        return Feedback(label=label, right=False, hint=hint)
     wanted = list(inspect.signature(right).parameters)
     if set(parameters) != set(wanted):
         raise TypeError(f"{label}: pass {', '.join(f'{name}={name}' for name in wanted)}")
     try:
         judge(label, answer, right(**parameters))
     except Hint as hint:
-        return Feedback(label, False, f"not yet. {hint}", answer, parameters)
-    return Feedback(label, True, "", answer, parameters)
+        return Feedback(
+            label=label, right=False, hint=f"not yet. {hint}", answer=answer, parameters=parameters
+        )
+    return Feedback(label=label, right=True, hint="", answer=answer, parameters=parameters)

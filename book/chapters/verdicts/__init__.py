@@ -19,8 +19,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any, get_args
 
-from labelaudit import ledger
-from labelaudit.ledger import Entry, Grade, Row, Verdict
+from book import ledger
+from book.ledger import Entry, Grade, Row, Verdict
 
 PARTS = {
     "section_2": "Section 2: the setting",

@@ -18,7 +18,7 @@ from typing import Any
 from book.tools.checkout import Checkout
 from book.tools.parameters import ContractError
 from book.tools.serve import uploads
-from book.tools.serve.jobs import LONGEST_LINE, Job, Queue, end
+from book.tools.serve.jobs import MAX_REPORT_LINE, Job, Queue, end
 from labelaudit.auditing.command import NOT_RECOMMENDED, RECOMMENDED
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
@@ -34,7 +34,7 @@ COLUMNS = {
 TARGETS = ("default", "additive", "multiplicative", "epsilon")
 REPORT = "report.html"
 # Characters of a message that a page shows: a table's values and names may be very long.
-LONGEST_SHOWN = 2000
+MAX_SHOWN_MESSAGE = 2000
 COMMAND = (sys.executable, "-m", "labelaudit", "audit")
 
 
@@ -93,7 +93,7 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
-        limit=LONGEST_LINE,
+        limit=MAX_REPORT_LINE,
         env=os.environ | {"PYTHONPATH": str(checkout.package.parent)},
     )
     job.processes.add(process.pid)
@@ -104,7 +104,7 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
             last = line.decode(errors="replace").strip() or last
             step = re.sub(r"^\[.*?\] *", "", last).replace(table, Path(table).name)
             if not step.startswith("labelaudit: "):  # an error is shown when the command ends
-                queue.update(job, {"state": "running", "heading": step[:LONGEST_SHOWN]})
+                queue.update(job, {"state": "running", "heading": step[:MAX_SHOWN_MESSAGE]})
         status = await process.wait()
     except ValueError:
         last, status = "it wrote a line that is too long to be read", 1
@@ -118,7 +118,7 @@ async def run(checkout: Checkout, job: Job, queue: Queue) -> None:
         queue.update(job, {"state": "done", "audit": job.order["audit"]})
         return
     await asyncio.to_thread(shutil.rmtree, report, ignore_errors=True)
-    message = last.replace(table, Path(table).name).removeprefix("labelaudit: ")[:LONGEST_SHOWN]
+    message = last.replace(table, Path(table).name).removeprefix("labelaudit: ")[:MAX_SHOWN_MESSAGE]
     state = "refused" if status == CommandError.status else "failed"
     queue.update(
         job,

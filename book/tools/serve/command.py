@@ -16,9 +16,9 @@ from book.tools.parameters import SCALES, ContractError
 DEFAULT_PORT = 8000
 EXAMPLES = """\
 examples:
-  labelaudit serve                    open the book; build it at smoke scale if it is not there
-  labelaudit serve --build laptop     bring the book up to date first
-  labelaudit serve --port 9000 --no-open
+  labelbook serve                    open the book; build it at smoke scale if it is not there
+  labelbook serve --build laptop     bring the book up to date first
+  labelbook serve --port 9000 --no-open
 
 The server listens on this machine alone, and answers only the browser that opened the address it
 prints. Ctrl-C ends it and every run. Closing a tab ends nothing. Runs stay in _build/runs.
@@ -67,8 +67,8 @@ def run_server(arguments: argparse.Namespace) -> int:
 
 
 def _build(checkout: Checkout, scale: str | None) -> None:
+    from book.cli import main
     from book.tools.site import restore_folder
-    from labelaudit.cli import main
 
     restore_folder(checkout.site)
     if not (checkout.site / "index.html").is_file() and scale is None:

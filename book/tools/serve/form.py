@@ -16,7 +16,7 @@ from book.tools.runs import book_facts
 from book.tools.serve.uploads import find
 
 # A slider over more values than this moves in steps that nobody wants.
-LONGEST_SLIDER = 10_000_000
+MAX_SLIDER = 10_000_000
 # Beyond this ratio between its ends a slider is logarithmic.
 LOGARITHMIC = 100
 
@@ -52,7 +52,7 @@ def _field(parameter: Parameter) -> dict[str, Any]:
     numeric = parameter.kind in ("integer", "number") and not parameter.is_list
     if numeric and math.isfinite(parameter.low) and math.isfinite(parameter.high):
         low, high = parameter.low, parameter.high
-        field |= {"low": low, "high": high, "slider": high - low <= LONGEST_SLIDER}
+        field |= {"low": low, "high": high, "slider": high - low <= MAX_SLIDER}
         field["logarithmic"] = low > 0 and high / low >= LOGARITHMIC
     return field
 
@@ -105,7 +105,7 @@ class Entered:
     @property
     def command(self) -> str:
         """What a reader would type for the same run; values of the scale are left out."""
-        words = ["labelaudit run", self.chapter.id]
+        words = ["labelbook run", self.chapter.id]
         if self.scale != DEFAULT_SCALE:
             words.append(f"--scale {self.scale}")
         for name, value in self.overrides.items():

@@ -66,7 +66,7 @@ class Rejected(Exception):
         self.status = status
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Keys:
     """The token of the printed address, and the two secrets that it is exchanged for.
 
@@ -138,7 +138,7 @@ def known_cookie(request: HTTPServerRequest, keys: Keys) -> None:
         return
     cookie = request.cookies.get(cookie_name(request))
     if not same_secret(cookie.value if cookie else "", keys.cookie):
-        reason = "open the address that `labelaudit serve` printed when it was started"
+        reason = "open the address that `labelbook serve` printed when it was started"
         raise Rejected(401, reason)
 
 
@@ -147,7 +147,7 @@ def known_page(request: HTTPServerRequest, keys: Keys) -> None:
     if request.method != "POST" and not request.path.startswith(API):
         return
     if not same_secret(request.headers.get(PAGE_SECRET, ""), keys.page):
-        reason = "open the address that `labelaudit serve` printed, in this browser"
+        reason = "open the address that `labelbook serve` printed, in this browser"
         raise Rejected(401, reason)
 
 

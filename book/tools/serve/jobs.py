@@ -26,12 +26,12 @@ FINISHED = frozenset({"done", "refused", "failed", "cancelled"})
 # Finished jobs that are remembered, for pages that ask later.
 KEPT = 200
 # In seconds, for a worker to end by itself.
-LONGEST_END = 5
+MAX_END_SECONDS = 5
 # Bytes of one event or line.
-LONGEST_LINE = 2**20
+MAX_REPORT_LINE = 2**20
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Job:
     """One piece of work and how far it is."""
 
@@ -70,7 +70,7 @@ class Queue:
         for job in self.jobs.values():
             if not job.finished and (job.kind, job.order) == (kind, order):
                 return job
-        job = Job(str(next(self.numbers)), kind, subject, order)
+        job = Job(id=str(next(self.numbers)), kind=kind, subject=subject, order=order)
         self.jobs[job.id] = job
         self.waiting.append(job)
         for old in [old for old in self.jobs.values() if old.finished][:-KEPT]:
@@ -162,7 +162,7 @@ class Workers:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=log,
                 start_new_session=True,
-                limit=LONGEST_LINE,
+                limit=MAX_REPORT_LINE,
                 env=os.environ | {"PYTHONPATH": search.rstrip(os.pathsep)},
             )
             log.close()
@@ -213,7 +213,7 @@ class Workers:
             assert self.process.stdin is not None
             self.process.stdin.close()
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.process.wait(), LONGEST_END)
+                await asyncio.wait_for(self.process.wait(), MAX_END_SECONDS)
                 return
             end({self.process.pid})
             await self.process.wait()

@@ -27,7 +27,7 @@ from book.tools.serve.jobs import Queue, Workers
 from book.tools.serve.tables import Audits, DeleteUpload, ReportHandler, Upload
 
 # In bytes, of a body that is no file.
-LARGEST_BODY = 1_000_000
+MAX_BODY = 1_000_000
 
 
 class Files(Guarded, tornado.web.StaticFileHandler):
@@ -74,7 +74,7 @@ async def serve(
     """Answer requests until the task is cancelled, then end every process that was started."""
     workers = workers or Workers(checkout)
     app = application(checkout, keys, workers)
-    server = HTTPServer(app, max_body_size=LARGEST_BODY)
+    server = HTTPServer(app, max_body_size=MAX_BODY)
     sockets = bind_sockets(port, ADDRESS)
     server.add_sockets(sockets)
     working = asyncio.ensure_future(app.settings["queue"].work())

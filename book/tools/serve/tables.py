@@ -14,7 +14,7 @@ from book.tools.serve.guard import Rejected
 from book.tools.serve.handlers import AnswerHandler, Sandboxed
 
 # In bytes, of a file that is given.
-LARGEST_UPLOAD = 100_000_000
+MAX_UPLOAD = 100_000_000
 
 
 @tornado.web.stream_request_body
@@ -25,15 +25,15 @@ class Upload(AnswerHandler):
         """Reject before a byte of the content has been read."""
         self.chunks: list[bytes] = []
         connection: Any = self.request.connection
-        connection.set_max_body_size(LARGEST_UPLOAD)
+        connection.set_max_body_size(MAX_UPLOAD)
         super().prepare()
         length = self.request.headers.get("Content-Length", "0")
         if self._finished:
             return
         if not re.fullmatch(r"[0-9]{1,18}", length):
             self.reject(Rejected(400, f"the length {length[:40]!r} is no number of bytes"))
-        elif int(length) > LARGEST_UPLOAD:
-            limit = LARGEST_UPLOAD // 1_000_000
+        elif int(length) > MAX_UPLOAD:
+            limit = MAX_UPLOAD // 1_000_000
             self.reject(Rejected(413, f"the file is too large; at most {limit} MB are accepted"))
 
     def data_received(self, chunk: bytes) -> None:
@@ -80,7 +80,7 @@ class Audits(AnswerHandler):
                 "targets": audits.TARGETS,
                 "audits": reports,
                 "files": [file for file in files if file["reference"] not in audited],
-                "limit": LARGEST_UPLOAD,
+                "limit": MAX_UPLOAD,
             }
         )
 

@@ -19,11 +19,11 @@ from labelaudit.files import write_atomically
 PROGRAM = ".py"
 SUFFIXES = (".csv", ".parquet", PROGRAM)
 REFERENCE = re.compile(r"upload:([0-9a-f]{64})")
-LONGEST_NAME = 80
+MAX_FILE_NAME = 80
 # In bytes, of the first line of a table; more would be columns that nobody has named.
-LONGEST_LINE = 1_000_000
+MAX_HEADER_LINE = 1_000_000
 # Values of a table: a small parquet file can claim more than any memory holds.
-MOST_VALUES = 200_000_000
+MAX_TABLE_VALUES = 200_000_000
 
 
 def store(checkout: Checkout, name: str, content: bytes) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def store(checkout: Checkout, name: str, content: bytes) -> dict[str, Any]:
         raise ContractError(f"{Path(name).name!r} is not a file of {', '.join(SUFFIXES)}")
     if not content:
         raise ContractError(f"{Path(name).name!r} is empty")
-    stem = re.sub(r"[^\w-]+", "_", Path(name).stem).strip("_")[:LONGEST_NAME] or "table"
+    stem = re.sub(r"[^\w-]+", "_", Path(name).stem).strip("_")[:MAX_FILE_NAME] or "table"
     digest = hashlib.sha256(content).hexdigest()
     path = checkout.uploads / digest / f"{stem}{suffix}"
     if suffix != PROGRAM:
@@ -103,18 +103,18 @@ def _parquet_columns(file: IO[bytes]) -> list[str]:
     import pyarrow.parquet
 
     about = pyarrow.parquet.read_metadata(file)
-    if about.num_rows * about.num_columns > MOST_VALUES:
+    if about.num_rows * about.num_columns > MAX_TABLE_VALUES:
         rows = f"{about.num_rows:,} rows of {about.num_columns:,} columns"
-        raise ValueError(f"it has {rows}; at most {MOST_VALUES:,} values are accepted")
+        raise ValueError(f"it has {rows}; at most {MAX_TABLE_VALUES:,} values are accepted")
     return [str(name) for name in about.schema.to_arrow_schema().names]
 
 
 def _csv_columns(file: IO[bytes]) -> list[str]:
     import pandas
 
-    start = file.read(LONGEST_LINE)
-    if len(start) == LONGEST_LINE and b"\n" not in start and b"\r" not in start:
-        raise ValueError(f"its first line has more than {LONGEST_LINE:,} bytes")
+    start = file.read(MAX_HEADER_LINE)
+    if len(start) == MAX_HEADER_LINE and b"\n" not in start and b"\r" not in start:
+        raise ValueError(f"its first line has more than {MAX_HEADER_LINE:,} bytes")
     start = start[: start.rfind(b"\n") + 1] or start
     return [str(name) for name in pandas.read_csv(io.BytesIO(start), nrows=0, dtype=str).columns]
 

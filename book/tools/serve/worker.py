@@ -122,7 +122,8 @@ def imports_of(checkout: Checkout, chapter: Chapter) -> str:
     lines = []
     for cell in read_source(checkout.source(chapter.id)).cells:
         if cell.cell_type == "code":
-            lines += [SHADES] * ("shades(" in cell.source)
+            if "shades(" in cell.source:
+                lines.append(SHADES)
             with contextlib.suppress(SyntaxError):
                 body = ast.parse(cell.source).body
                 lines += [ast.unparse(part) for part in body if isinstance(part, IMPORTS)]

@@ -22,7 +22,7 @@ export async function call(path, body) {
       method: "POST", headers, body: json ? JSON.stringify(body) : body,
     });
   } catch {
-    throw new Error("The server does not answer. Start it again with: labelaudit serve");
+    throw new Error("The server does not answer. Start it again with: labelbook serve");
   }
   const text = await answer.text();
   const typed = answer.headers.get("Content-Type") ?? "";

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import pandas as pd
 
+from book.sweep.advantages import REVISION
+from book.sweep.store import Record
 from labelaudit.files import digest
-from labelaudit.learning.sweep.advantages import REVISION
-from labelaudit.learning.sweep.store import Record
 
 MECHANISM = ["kind", "bag_size", "epsilon"]
 # The columns that name a setting.
@@ -76,5 +76,5 @@ def mixed_grids(dataset: str, what: str) -> ValueError:
     """The error about runs that no comparison should put side by side."""
     return ValueError(
         f"the results of {dataset} are of more than one grid: {what}; take those of one,"
-        " as labelaudit results --grid FILE does"
+        " as labelbook results --grid FILE does"
     )

@@ -22,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from book.ledger import closed_forms, exact
+from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.closed_forms import enclosure, interval
+from book.ledger.exact import HALF, total
 from labelaudit.advantage import additive_advantage
 from labelaudit.bounds import BAG_CONSTANT, BESSEL_CONSTANT
-from labelaudit.ledger import closed_forms, exact
-from labelaudit.ledger.check import Cases, Search, check, confirm
-from labelaudit.ledger.closed_forms import enclosure, interval
-from labelaudit.ledger.exact import HALF, total
 from labelaudit.mechanisms import LabelProportions
 from labelaudit.poisson_binomial import leave_one_out, pmf
 

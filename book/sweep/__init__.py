@@ -4,8 +4,7 @@
 `advantages` audits each mechanism, `comparisons` makes a table of the results.
 """
 
-from labelaudit.learning.sweep.engines import Engine, dask, default_workers, local
-from labelaudit.learning.sweep.runs import (
+from book.sweep.runs import (
     Schedule,
     SweepFailed,
     complete,
@@ -15,6 +14,7 @@ from labelaudit.learning.sweep.runs import (
     run,
     train_once,
 )
+from labelaudit.engines import Engine, dask, default_workers, local
 
 __all__ = ["Engine", "Schedule", "SweepFailed"]
 __all__ += ["complete", "configurations", "dask", "default_workers", "load", "local", "plan", "run"]

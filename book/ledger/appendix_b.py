@@ -17,10 +17,10 @@ import sympy
 from numpy.typing import NDArray
 from scipy import stats
 
-from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Search, check, confirm
-from labelaudit.ledger.closed_forms import enclosure, interval
-from labelaudit.ledger.exact import HALF
+from book.ledger import exact
+from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.closed_forms import enclosure, interval
+from book.ledger.exact import HALF
 
 EDGE, BAG = Fraction(13, 192), 192
 

@@ -6,9 +6,9 @@ from math import comb, inf
 
 import sympy
 
-from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Search, check, confirm
-from labelaudit.ledger.exact import HALF, total
+from book.ledger import exact
+from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.exact import HALF, total
 
 ODDS = (Fraction(3, 2), Fraction(2), Fraction(5))
 """Values of e^epsilon that keep every probability rational."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from labelaudit.ledger.check import Search
+from book.ledger.check import Search
 
 Labels = tuple[int, ...]
 Bag = Sequence[Fraction]

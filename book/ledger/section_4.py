@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Search, check, confirm
-from labelaudit.ledger.exact import HALF, total
+from book.ledger import exact
+from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.exact import HALF, total
 
 PAPER_BAGS = tuple(2**j for j in range(10))
 

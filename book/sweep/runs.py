@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
+from book.sweep import grid as grids
+from book.sweep.grid import Grid, GridError
+from book.sweep.store import Damaged, Record, Store, key
 from labelaudit import datasets
 from labelaudit.checks import Floats
 from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset
+from labelaudit.engines import Engine, deaths
 from labelaudit.files import canonical
-from labelaudit.learning.sweep import grid as grids
-from labelaudit.learning.sweep.engines import Engine, deaths
-from labelaudit.learning.sweep.grid import Grid, GridError
-from labelaudit.learning.sweep.store import Damaged, Record, Store, key
 
 Configuration = dict[str, Any]
 Work = Callable[..., dict[str, Any]]
@@ -120,8 +120,8 @@ def plan(grid: Grid, data: Dataset, store: Store, shard: tuple[int, int] = (1, 1
     plan grows with the results: `complete` plans again until nothing is to do. `shard` (i, n) is
     the i-th of n equal parts, whatever has been done already; of settings, where there is a search.
 
-    >>> from labelaudit.learning.sweep.grid import Grid
-    >>> from labelaudit.learning.sweep.store import Store
+    >>> from book.sweep.grid import Grid
+    >>> from book.sweep.store import Store
     >>> grid = Grid({"RR": {"epsilon": [1, 2]}}, learning_rates=(1e-3,), trials=3)
     >>> schedule = plan(grid, load("fair", grid), Store("nothing-here-yet"))
     >>> len(schedule.runs), len(schedule.to_do)

@@ -53,7 +53,7 @@ def confirm(truth: object, claim: str) -> None:
 
     >>> confirm(1 + 1 == 3, "one and one make three")
     Traceback (most recent call last):
-    labelaudit.ledger.check.Refuted: one and one make three
+    book.ledger.check.Refuted: one and one make three
     """
     if not truth:
         raise Refuted(claim)
@@ -139,7 +139,7 @@ def certified(id: str, claim: str, wrong: Mapping[str, str]) -> None:
 
     @check(id, *({"change": pair} for pair in wrong.items()))
     def verified(search: Search, change: tuple[str, str] = ("", "")) -> Cases:
-        from labelaudit.ledger import verify
+        from book.ledger import verify
 
         [wanted] = [item for item in claims() if item["name"] == claim]
         positive = [text.replace(*change) for text in wanted["positive"]]

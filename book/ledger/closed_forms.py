@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from book.ledger.check import Search
 from labelaudit import bounds
 from labelaudit.advantage import additive_advantage
 from labelaudit.bounds.exact import log_independent_advantage as log_independent_advantage
-from labelaudit.ledger.check import Search
 from labelaudit.mechanisms import LabelProportions
 
 interval: Any = mpmath.iv

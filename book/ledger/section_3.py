@@ -8,12 +8,12 @@ from operator import mul
 
 import numpy as np
 
+from book.ledger import closed_forms, exact
+from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.closed_forms import log_independent_advantage
+from book.ledger.exact import HALF, total
 from labelaudit.bounds import BESSEL_CONSTANT, two_point_advantage
 from labelaudit.bounds.paper import lemma_form
-from labelaudit.ledger import closed_forms, exact
-from labelaudit.ledger.check import Cases, Search, check, confirm
-from labelaudit.ledger.closed_forms import log_independent_advantage
-from labelaudit.ledger.exact import HALF, total
 
 PRIORS = tuple(Fraction(n, 10) for n in (0, 1, 3, 5, 8, 10))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from book.sweep.grid import CLEAN, Grid
 from book.tools.chapters import load_chapters
 from book.tools.checkout import find_checkout
-from labelaudit.learning.sweep.grid import CLEAN, Grid
 
 CHAPTER = "12_privacy_utility"
 

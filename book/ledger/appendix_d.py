@@ -15,9 +15,9 @@ from typing import NamedTuple
 import sympy
 from scipy import special, stats
 
-from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Search, check, confirm
-from labelaudit.ledger.exact import HALF, total
+from book.ledger import exact
+from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.exact import HALF, total
 
 Q, EPSILON = sympy.symbols("q epsilon", positive=True)
 

@@ -13,9 +13,9 @@ from math import exp
 import numpy as np
 import sympy
 
-from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Search, check, confirm
-from labelaudit.ledger.exact import HALF
+from book.ledger import exact
+from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.exact import HALF
 
 Q, RATE, Z = sympy.symbols("q rate z", positive=True)
 

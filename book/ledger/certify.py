@@ -15,10 +15,10 @@ from math import comb
 from pathlib import Path
 from typing import Any
 
+from book.ledger import verify
+from book.ledger.check import claims
 from labelaudit.command_line import CommandError, must_be_writable
 from labelaudit.files import write_atomically
-from labelaudit.ledger import verify
-from labelaudit.ledger.check import claims
 
 _END = re.compile(r"\bv[01]\b")
 DEEPEST = 26

@@ -12,13 +12,13 @@ from typing import Any
 
 import pandas as pd
 
+from book.sweep.comparisons import RUN, TRAINING
+from book.sweep.grid import Grid, read_grid
+from book.sweep.runs import load, plan
+from book.sweep.store import Record, Store
 from labelaudit.command_line import CommandError
 from labelaudit.datasets import Dataset, NotPrepared
 from labelaudit.files import file_digest
-from labelaudit.learning.sweep.comparisons import RUN, TRAINING
-from labelaudit.learning.sweep.grid import Grid, read_grid
-from labelaudit.learning.sweep.runs import load, plan
-from labelaudit.learning.sweep.store import Record, Store
 
 IDENTITY = [*RUN, *TRAINING, "seed", "fingerprint"]
 WHOLE, REAL = ["best_epoch", "epochs_run"], ["auc", "log_loss", "validation_loss", "seconds"]
@@ -41,7 +41,7 @@ def read_table(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def adopt_all(path: Path, grid_file: Path, dataset: str | None, store: Store) -> int:
-    """Take trainings from a table, data set by data set: `labelaudit results --import`.
+    """Take trainings from a table, data set by data set: `labelbook results --import`.
 
     A set that is not prepared is left out, unless it is the one asked for or none is prepared.
     """

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from book.ledger import closed_forms, exact
+from book.ledger.check import Cases, Search, Smallest, check, confirm
+from book.ledger.closed_forms import bessel_spread, enclosure, interval
+from book.ledger.exact import HALF, total
 from labelaudit import bounds
 from labelaudit.bounds.paper import c_k, lemma_form, sum_form
-from labelaudit.ledger import closed_forms, exact
-from labelaudit.ledger.check import Cases, Search, Smallest, check, confirm
-from labelaudit.ledger.closed_forms import bessel_spread, enclosure, interval
-from labelaudit.ledger.exact import HALF, total
 
 
 def first_label(labels: exact.Labels) -> dict[Any, Fraction]:

@@ -1,4 +1,4 @@
-"""`labelaudit sweep` and `labelaudit results`."""
+"""`labelbook sweep` and `labelbook results`."""
 
 import argparse
 import io
@@ -8,12 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from book.sweep.grid import Grid, read_grid
+from book.sweep.store import Record, Store, StoreError, verify
 from labelaudit import datasets
-from labelaudit.command_line import CommandError, book_tools, counted
+from labelaudit.command_line import CommandError, counted
 from labelaudit.datasets.store import data_folder
 from labelaudit.files import write_atomically
-from labelaudit.learning.sweep.grid import Grid, read_grid
-from labelaudit.learning.sweep.store import Record, Store, StoreError, verify
 
 # The scales of the book.
 SCALES = ("smoke", "laptop", "paper")
@@ -32,13 +32,13 @@ def add_parser(subparsers: Any) -> None:
         description="Train with every mechanism, learning rate and trial of a grid, and compute"
         " each mechanism's advantage. Results are kept as they come: the same command continues"
         " where a sweep was stopped.",
-        epilog="On a Slurm array: labelaudit sweep ... --shard $SLURM_ARRAY_TASK_ID/16 with"
+        epilog="On a Slurm array: labelbook sweep ... --shard $SLURM_ARRAY_TASK_ID/16 with"
         " --array=1-16. On Dask: --engine dask --address tcp://HOST:8786, workers started with"
         " --nthreads 1 and OMP_NUM_THREADS=1.",
     )
     option = sweep.add_argument
     option("--dataset", required=True, choices=datasets.NAMES)
-    option("--scale", choices=SCALES, help="a grid of the book, in a clone (default: laptop)")
+    option("--scale", choices=SCALES, help="a grid of the book (default: laptop)")
     option("--grid", help="a grid of your own, as YAML", **FILE)
     option("--store", help="where results are kept (default: in the data folder)", **FOLDER)
     option("--engine", choices=["local", "dask"], default="local")
@@ -67,8 +67,8 @@ def add_parser(subparsers: Any) -> None:
 
 def run_sweep(arguments: argparse.Namespace) -> int:
     """Print the plan, then run it."""
-    from labelaudit.learning import sweep
-    from labelaudit.learning.sweep import advantages
+    from book import sweep
+    from book.sweep import advantages
 
     shard, grid = _shard(arguments.shard), _grid(arguments)
     data = sweep.load(arguments.dataset, grid)
@@ -138,17 +138,18 @@ def run_results(arguments: argparse.Namespace) -> int:
     if arguments.table is not None:
         if arguments.grid is None or arguments.export is not None or arguments.verify:
             raise CommandError("--import goes with --grid FILE, and neither --export nor --verify")
-        tools = book_tools("published", "--import needs a clone of the repository")
-        return tools.adopt_all(arguments.table, arguments.grid, arguments.dataset, store)
+        from book.sweep.published import adopt_all
+
+        return adopt_all(arguments.table, arguments.grid, arguments.dataset, store)
     if not store.folder.is_dir():
-        raise StoreError(f"there is no store at {store.folder}; labelaudit sweep makes one")
+        raise StoreError(f"there is no store at {store.folder}; labelbook sweep makes one")
     if arguments.verify:
         sound, wrong = verify(store)
         print(f"{sound:,} results are sound, {len(wrong):,} are not")
         for line in wrong:
             print(line, file=sys.stderr)
         return 1 if wrong else 0
-    from labelaudit.learning.sweep.comparisons import table
+    from book.sweep.comparisons import table
 
     records = _records(store, arguments)
     if arguments.export is None:
@@ -193,8 +194,8 @@ def _records(store: Store, arguments: argparse.Namespace) -> list[Record]:
             records.append(record)
     if arguments.grid is None:
         return records
-    from labelaudit.learning import sweep
-    from labelaudit.learning.sweep import advantages
+    from book import sweep
+    from book.sweep import advantages
 
     grid, keys = read_grid(arguments.grid), set[str]()
     for name in {record.configuration["dataset"] for record in records}:
@@ -211,16 +212,12 @@ def _grid(arguments: argparse.Namespace) -> Grid:
     if arguments.workers is not None and arguments.workers < 1:
         raise CommandError(f"--workers must be at least 1, not {arguments.workers}")
     if arguments.grid is None:
+        from book.sweep.scales import scale_grid
+
         return scale_grid(arguments.scale or "laptop")
     if arguments.scale is not None:
         raise CommandError("--scale and --grid exclude one another: a scale is a grid")
     return read_grid(arguments.grid)
-
-
-def scale_grid(scale: str) -> Grid:
-    """The grid that chapter 12 runs at a scale, in a clone."""
-    missing = "--scale needs a clone of the repository: give a grid with --grid FILE"
-    return book_tools("sweep_scales", missing).scale_grid(scale)
 
 
 def _shard(text: str | None) -> tuple[int, int]:

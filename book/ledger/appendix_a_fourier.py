@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from book.ledger import exact
+from book.ledger.check import Cases, Search, Smallest, check, confirm
+from book.ledger.closed_forms import enclosure, interval
+from book.ledger.exact import HALF, total
 from labelaudit.bounds import BESSEL_CONSTANT
 from labelaudit.bounds.paper import squares_form, sum_form
-from labelaudit.ledger import exact
-from labelaudit.ledger.check import Cases, Search, Smallest, check, confirm
-from labelaudit.ledger.closed_forms import enclosure, interval
-from labelaudit.ledger.exact import HALF, total
 
 TWO_THIRDS = 2 / 3
 

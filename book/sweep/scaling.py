@@ -1,6 +1,6 @@
 """The scaling study: how the order of mechanisms and the gaps between them move with the rows.
 
-    python -m book.tools.scaling --rows 10000 100000 --store FOLDER --export results/scaling.csv
+    python -m book.sweep.scaling --rows 10000 100000 --store FOLDER --export results/scaling.csv
 
 The data are the simulated stand-ins, whose eta is known and of which there are as many rows as one
 asks for. Each number of rows is a grid of its own, swept like any other: results are kept as they
@@ -18,11 +18,11 @@ from pathlib import Path
 
 import pandas as pd
 
+from book import sweep
+from book.sweep import advantages, comparisons
+from book.sweep.grid import Grid
+from book.sweep.store import Store
 from labelaudit.files import write_atomically
-from labelaudit.learning import sweep
-from labelaudit.learning.sweep import advantages, comparisons
-from labelaudit.learning.sweep.grid import Grid
-from labelaudit.learning.sweep.store import Store
 
 MECHANISMS = {
     "clean": {},

@@ -3,7 +3,7 @@
 `statements.yml` lists the statements by section of the paper. Each section has a module of checks,
 which is imported when one of its statements is run.
 
->>> from labelaudit import ledger
+>>> from book import ledger
 >>> ledger.run(only="N-0.46")[0]["verdict"]
 'misprint'
 """
@@ -19,10 +19,10 @@ from importlib import import_module
 from importlib.resources import files
 from typing import Any, Literal, TypedDict
 
+from book.ledger.check import CHECKS, Smallest, certified, identity
+from book.ledger.check import Refuted as Refuted
+from book.ledger.check import Search as Search
 from labelaudit.command_line import counted, did_you_mean
-from labelaudit.ledger.check import CHECKS, Smallest, certified, identity
-from labelaudit.ledger.check import Refuted as Refuted
-from labelaudit.ledger.check import Search as Search
 
 Verdict = Literal["holds", "false", "loose", "misprint", "gap", "answered", "unchecked"]
 Grade = Literal["proved", "certified", "exact", "searched", "random", "read"]

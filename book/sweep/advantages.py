@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from book.sweep import runs
+from book.sweep.grid import ETA, Grid, mechanism
+from book.sweep.store import Record, Store
 from labelaudit import priors
 from labelaudit.advantage import worth
 from labelaudit.checks import Floats
@@ -20,9 +23,6 @@ from labelaudit.datasets import Dataset
 from labelaudit.distribution import multiplicative_quantile
 from labelaudit.estimates import expected_advantage
 from labelaudit.learning.calibration import auc
-from labelaudit.learning.sweep import runs
-from labelaudit.learning.sweep.grid import ETA, Grid, mechanism
-from labelaudit.learning.sweep.store import Record, Store
 from labelaudit.mechanisms import LabelProportions, Mechanism
 
 LEVEL = 0.98

@@ -1,4 +1,4 @@
-"""The `labelaudit ledger` command."""
+"""The `labelbook ledger` command."""
 
 import argparse
 import json
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from labelaudit.command_line import CommandError, book_tools, must_be_writable
+from labelaudit.command_line import CommandError, must_be_writable
 from labelaudit.files import write_atomically
 
 
@@ -28,22 +28,23 @@ def add_parser(subparsers: Any) -> None:
         type=Path,
         nargs="?",
         const=Path(os.devnull),
-        help="in a clone: make and verify the certificates behind the proofs; FILE keeps them",
+        help="make and verify the certificates behind the proofs; FILE keeps them",
     )
     parser.set_defaults(run=run_command)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Print each statement as its check ends, then the totals; write the JSON last."""
-    from labelaudit import ledger
+    from book import ledger
 
     if arguments.certify is not None:
         if arguments.only or arguments.json or arguments.quick:
             raise CommandError(
                 "--certify makes all certificates: leave out --only, --json, --quick"
             )
-        tools = book_tools("certify", "--certify needs a clone of the repository")
-        return tools.certify(arguments.certify)
+        from book.ledger.certify import certify
+
+        return certify(arguments.certify)
     try:
         selected = ledger.select(arguments.only)
     except ValueError as unknown:
