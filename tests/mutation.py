@@ -44,8 +44,8 @@ TESTS = {
     "labelaudit.checks": "refusals posterior design mechanisms",
     "labelaudit.cli": "extras book instructions audit_command",
     "labelaudit.command_line": "audit_command book ledger contract instructions",
-    "labelaudit.datasets": "datasets datasets_table datasets_prepare datasets_fetch refusals",
-    "labelaudit.datasets.table": "datasets_table audit_verdicts audit_command refusals",
+    "labelaudit.datasets": "datasets datasets_prepare datasets_fetch refusals",
+    "labelaudit.auditing.table": "audit_table audit_verdicts audit_command refusals",
     "labelaudit.design": "design refusals",
     "labelaudit.distribution": "advantage kernels oracles properties refusals",
     "labelaudit.estimates": "estimates refusals",
@@ -56,7 +56,7 @@ TESTS = {
     "book.sweep": "sweep store learning_figures selection refusals",
     "book.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
-    "labelaudit.mechanisms.own": "audit_own audit_command mechanisms",
+    "labelaudit.mechanisms.custom": "audit_custom audit_command mechanisms",
     "labelaudit.multiclass": "multiclass audit_classes refusals",
     "labelaudit.partitions": "redrawn estimates posterior",
     "labelaudit.plots": "plots learning_figures frame",
@@ -65,10 +65,10 @@ TESTS = {
     "labelaudit.priors": "estimates refusals worth",
     "labelaudit.redrawn": "redrawn repeated",
     "labelaudit.repeated": "repeated redrawn",
-    "labelaudit.report": "audit audit_verdicts audit_recommended audit_intervals audit_recomputed"
-    " audit_adversarial audit_command audit_own audit_utility audit_classes"
+    "labelaudit.auditing": "audit_attack audit_verdicts audit_recommended audit_intervals"
+    " audit_recomputed audit_adversarial audit_command audit_custom audit_utility audit_classes"
     " goldens::test_audits_are_as_they_were",
-    "labelaudit.report.stream": "audit_stream",
+    "labelaudit.auditing.priors": "audit_priors",
 }
 SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
