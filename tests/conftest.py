@@ -37,7 +37,7 @@ SITE_TIMEOUT = 1500
 # --no-loadscope-reorder`). While one builds the site, the next is busy with long files that need
 # neither the site nor a chapter; doctests come last, so that none waits long for the other's end.
 FIRST = (
-    *("test_pages", "test_serve", "test_sweep", "test_audit_verdicts", "test_audit_command"),
+    *("test_pages", "test_serve", "test_engines", "test_audit_verdicts", "test_audit_command"),
     *("test_audit_own", "test_audit", "test_runner", "test_book", "test_serve_page"),
     *("test_audit_intervals", "test_cache", "test_training", "test_extras", "test_explorer"),
     *("test_teach", "test_instructions", "test_every_chapter", "test_site", "test_chapters"),

@@ -46,11 +46,11 @@ TESTS = {
     "labelaudit.design": "design refusals",
     "labelaudit.distribution": "advantage kernels oracles properties refusals",
     "labelaudit.estimates": "estimates refusals",
-    "labelaudit.files": "datasets_scripts datasets_prepare store runner",
+    "labelaudit.files": "datasets_scripts datasets_prepare sweep/store runner",
     "labelaudit.kernels": "kernels posterior advantage worth oracles models",
     "labelaudit.kernels.embedding_adam": "adam kernels models",
     "labelaudit.learning": "training likelihood losses eta calibration models adam",
-    "book.sweep": "sweep store learning_figures selection refusals",
+    "book.sweep": "sweep learning_figures selection refusals",
     "book.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
     "labelaudit.mechanisms.own": "audit_own audit_command mechanisms",
@@ -248,7 +248,13 @@ def files_for(module):
         names = TESTS.get(module, "").split()
         module = module.rpartition(".")[0]
     files = (name.partition("::") for name in names)
-    return [f"tests/test_{file}.py{colons}{test}" for file, colons, test in files]
+    return [f"{_tests(file)}{colons}{test}" for file, colons, test in files]
+
+
+def _tests(name):
+    """A folder of tests, or a file, which may lie in one."""
+    path = Path("tests", name)
+    return path if (ROOT / path).is_dir() else path.with_name(f"test_{path.name}.py")
 
 
 def copy_tree(folder):

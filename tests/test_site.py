@@ -37,7 +37,7 @@ WITHOUT_EXAMPLE = {
     *("learning.calibration.Reliability", "book.chapters.compared.Comparison"),
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),
     *("report.Advice", "report.Decision", "redrawn.Redrawn", "design.DesignedChannel"),
-    *("book.sweep.dask", "book.sweep.Engine", "book.chapters.differences.Difference"),
+    *("book.sweep.dask", "book.sweep.grid.Grid", "book.chapters.differences.Difference"),
     "book.chapters.exercises.Feedback",
 }
 
