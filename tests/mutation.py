@@ -53,7 +53,7 @@ TESTS = {
     "labelaudit.kernels": "kernels posterior advantage worth oracles models",
     "labelaudit.kernels.embedding_adam": "adam kernels models",
     "labelaudit.learning": "training likelihood losses eta calibration models adam products",
-    "book.sweep": "sweep store learning_figures selection refusals",
+    "book.sweep": "grid plan store engines audits command learning_figures selection",
     "book.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
     "labelaudit.mechanisms.custom": "audit_custom audit_command mechanisms",
