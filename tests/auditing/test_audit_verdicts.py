@@ -13,8 +13,8 @@ from labelaudit.auditing import scenarios, words
 from labelaudit.auditing.attack import Attacks
 from labelaudit.auditing.decisions import decide
 from labelaudit.auditing.eta import Eta, recalibrated
-from labelaudit.auditing.intervals import Interval
 from labelaudit.auditing.leaks import leaking_columns, warnings_of
+from labelaudit.intervals import Interval
 from labelaudit.learning.calibration import excess_of, range_p_value
 
 # Facts by construction
@@ -209,7 +209,7 @@ def test_costs_that_are_about_the_same_are_named_together_the_strongest_guarante
 
 def test_at_an_equal_cost_a_much_weaker_guarantee_is_not_recommended():
     options = {"bag_sizes": [5], "epsilons": [1.0]}
-    found, rows = choices(["llp", "rr"], [0] * 2, [0.2, 0.17], **options)
+    found, _ = choices(["llp", "rr"], [0] * 2, [0.2, 0.17], **options)
     assert titles(found) == ["RR (epsilon 1)"]
     # The same where both have a guarantee: RR with epsilon 1, LLP+Geom with 3.
     both = {"bag_sizes": [5], "epsilons": [1.0, 3.0]}
