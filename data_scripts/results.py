@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import math
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -25,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from book.chapters import tables
 from book.chapters.held_out import HeldOut, Neighbours, held_out_eta
+from book.chapters.number_format import format_probability
 from book.chapters.real import REAL, RESULTS
 from labelaudit import GeometricProportions, LabelProportions, RandomizedResponse
 from labelaudit.command_line import Parser, exit_status
@@ -100,18 +100,6 @@ def facts(name: str, data: Dataset, estimated: dict[str, HeldOut]) -> dict[str, 
     }
 
 
-def rounded(eta: float) -> str:
-    """Four significant digits of eta or of 1 - eta, whichever is smaller.
-
-    >>> rounded(0.123456), rounded(0.9999987654), rounded(1e-7), rounded(1)
-    ('0.1235', '0.999998765', '1e-07', '1')
-    """
-    nearest = min(eta, 1 - eta)
-    if eta < 0.5 or nearest == 0:
-        return f"{eta:.4g}"
-    return f"{eta:.{3 - math.floor(math.log10(nearest))}f}"
-
-
 def eta_table(name: str, data: Dataset, estimated: dict[str, HeldOut]) -> pd.DataFrame:
     """A column for each estimate, calibrated and raw; four significant digits."""
     columns: dict[str, Any] = {}
@@ -126,7 +114,7 @@ def eta_table(name: str, data: Dataset, estimated: dict[str, HeldOut]) -> pd.Dat
 
 def write_table(name: str, table: pd.DataFrame, known: dict[str, Any], folder: Path) -> Path:
     """Write a table with its facts in the first line; the same content gives the same bytes."""
-    text = f"# {json.dumps(known)}\n" + table.map(rounded).to_csv(index=False)
+    text = f"# {json.dumps(known)}\n" + table.map(format_probability).to_csv(index=False)
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", compresslevel=9, mtime=0) as file:
         file.write(text.encode())

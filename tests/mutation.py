@@ -53,7 +53,7 @@ TESTS = {
     "labelaudit.kernels": "kernels posterior advantage worth oracles models",
     "labelaudit.kernels.embedding_adam": "adam kernels models",
     "labelaudit.learning": "training likelihood losses eta calibration models adam products",
-    "book.sweep": "sweep store learning_figures selection refusals",
+    "book.sweep": "grid plan store engines audits command learning_figures selection",
     "book.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
     "labelaudit.mechanisms.custom": "audit_custom audit_command mechanisms",
@@ -252,8 +252,9 @@ def files_for(module):
     while module and not names:
         names = TESTS.get(module, "").split()
         module = module.rpartition(".")[0]
+    paths = {path.stem: path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
     files = (name.partition("::") for name in names)
-    return [f"tests/test_{file}.py{colons}{test}" for file, colons, test in files]
+    return [f"{paths[f'test_{file}']}{colons}{test}" for file, colons, test in files]
 
 
 def copy_tree(folder):

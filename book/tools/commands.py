@@ -143,7 +143,6 @@ def build_book(arguments: argparse.Namespace) -> int:
         raise ContractError(f"--workers: {arguments.workers} is not a whole number of at least 1")
     checkout = find_checkout()
 
-    from book.tools.preview import Previews
     from book.tools.runner import execute_all
     from book.tools.site import build_site, chapters_in_toc, restore_folder, stage
 
@@ -155,17 +154,11 @@ def build_book(arguments: argparse.Namespace) -> int:
     with waiting_lock(checkout.build / "book.lock", "building the book"):
         restore_folder(checkout.site)
         clock = Clock(listed, arguments.scale, workers)
-        previews = Previews(checkout, listed, arguments.scale)
-        previews.start()
 
         def report(execution: Execution) -> None:
             report_execution(execution, f" [{clock.after(execution)}]")
-            previews.report(execution)
 
-        try:
-            executions = execute_all(checkout, work, report, workers=workers, **_options(arguments))
-        finally:
-            previews.end()
+        executions = execute_all(checkout, work, report, workers=workers, **_options(arguments))
         stage(checkout, executions)
         print("making the pages", flush=True)
         built = build_site(checkout)

@@ -29,7 +29,7 @@ c.InlineBackend.figure_formats = {"svg"}
 c.InlineBackend.print_figure_kwargs = {"bbox_inches": "tight", "metadata": {"Date": None}}
 c.HistoryManager.enabled = False
 c.InteractiveShellApp.exec_lines = [
-    "from book.chapters.rounding import shorten as _shorten",
+    "from book.chapters.number_format import shorten as _shorten",
     "_shorten(get_ipython().display_formatter.formatters['text/plain'])",
 ]
 """

@@ -1,4 +1,4 @@
-"""The book's own Sphinx extension: docstrings, folded proofs, references out of a lone page.
+"""The book's own Sphinx extension: badges, docstrings, folded proofs, references of a lone page.
 
 Docstrings are plain text: bars mean absolute values, and single backticks mean code. To
 reStructuredText a bar opens a substitution, so bars are escaped; `default_role` in `_config.yml`
@@ -18,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.util.docutils import SphinxRole
 
+from book import ledger
+from book.chapters.number_format import format_glue
 from book.tools.checkout import Checkout
-from book.tools.digits import written_glue
+from book.tools.module_map import ModuleMap
 from book.tools.references import references
 
 KINDS = {
@@ -44,6 +47,8 @@ def setup(app: Any) -> dict[str, bool]:
     app.setup_extension("sphinx.ext.autodoc")
     _write_numbers_honestly()
     app.add_config_value("book_site", "", "env")
+    app.add_directive("module-map", ModuleMap)
+    app.add_role("verdict", VerdictRole())
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", escape)
     app.connect("html-page-context", plain_citations)
@@ -51,11 +56,27 @@ def setup(app: Any) -> dict[str, bool]:
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
+class VerdictRole(SphinxRole):
+    """The badge of a statement, in the colour of its verdict, as the ledger's table declares it.
+
+    No check runs here. The ledger's page fails its build where a check finds another verdict.
+    """
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """A badge; an unknown statement is an error."""
+        try:
+            text = ledger.badge(self.text)
+        except ValueError as unknown:
+            return [], [self.inliner.reporter.error(str(unknown), line=self.lineno)]
+        classes = ["verdict", f"verdict-{text.split()[-1]}"]
+        return [nodes.inline(self.rawtext, text, classes=classes)], []
+
+
 def _write_numbers_honestly() -> None:
     """Let glued numbers in prose and captions never be rounded to 0 or 1."""
     from myst_nb.ext.glue import crossref, roles
 
-    roles.format_plain_text = crossref.format_plain_text = written_glue
+    roles.format_plain_text = crossref.format_plain_text = format_glue
 
 
 def escape(app: Any, what: str, name: str, item: Any, options: Any, lines: list[str]) -> None:

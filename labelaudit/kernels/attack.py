@@ -45,14 +45,49 @@ def _sweep(odds, n, steps, n_steps, start, state):
 
 
 @compiled()
+def _pick_out(work, where, n, lo, t, hi, left, right):
+    """Fill rows 9 and 10, given the distribution of the noisy count in row 5."""
+    p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
+    noisy, steps = work[5], work[6]
+    p_zero, p_one = work[9], work[10]
+    for j in range(lo, t + 1):
+        steps[j - lo] = noisy[j] / noisy[j + 1]
+    # Upwards where every step shrinks the error. Members are picked by adding a truth value to the
+    # index, which avoids a branch that processors predict badly.
+    turn = steps[t - lo]
+    picked = 0
+    for i in range(n):
+        group[picked] = odds[i]
+        where[picked] = i
+        picked += odds[i] * turn <= 1.0
+        p_one[i] = 1.0
+    _sweep(group, picked, steps, t + 1 - lo, right, state)
+    for j in range(picked):
+        p_one[where[j]] = state[j]
+    # Downwards for the others, and where the complement would have lost its digits.
+    for j in range(hi - t):
+        steps[j] = noisy[hi + 1 - j] / noisy[hi - j]
+    picked = 0
+    for i in range(n):
+        p_zero[i] = 1.0 - p_one[i]
+        group[picked] = c[i] / p[i]
+        where[picked] = i
+        picked += not p_one[i] <= 0.9
+    _sweep(group, picked, steps, hi - t, left, state)
+    for j in range(picked):
+        p_zero[where[j]] = state[j]
+        p_one[where[j]] = 1.0 - state[j]
+
+
+@compiled()
 def bag_posteriors(x, epsilon, q, n, mean, variance, work, where):
     """P(y_i = 0 | x) and P(y_i = 1 | x) of the n members that are not known, in rows 9 and 10.
 
     Returns the logarithm of the probability of x, with noise that is not normalised.
     """
     p_zero, p_one = work[9], work[10]
-    p, c, odds, group, state = work[0], work[1], work[2], work[3], work[4]
-    noisy, steps, rows, pmf = work[5], work[6], work[7:9], work[7]
+    p, c, odds, noisy = work[0], work[1], work[2], work[5]
+    rows, pmf = work[7:9], work[7]
     if x <= 0 or x >= n:
         for i in range(n):
             up = q * odds[i] if x <= 0 else odds[i] / q
@@ -83,33 +118,7 @@ def bag_posteriors(x, epsilon, q, n, mean, variance, work, where):
             return scale + log_product(c, p, n, right) - x * math.log(right)
         return scale + log_product(p, c, n, left) - (n - x) * math.log(left)
     noisy_pmf(pmf, lo, hi, x - t, left, right, noisy)
-    for j in range(lo, t + 1):
-        steps[j - lo] = noisy[j] / noisy[j + 1]
-    # Upwards where every step shrinks the error. Members are picked by adding a truth value to the
-    # index, which avoids a branch that processors predict badly.
-    turn = steps[t - lo]
-    picked = 0
-    for i in range(n):
-        group[picked] = odds[i]
-        where[picked] = i
-        picked += odds[i] * turn <= 1.0
-        p_one[i] = 1.0
-    _sweep(group, picked, steps, t + 1 - lo, right, state)
-    for j in range(picked):
-        p_one[where[j]] = state[j]
-    # Downwards for the others, and where the complement would have lost its digits.
-    for j in range(hi - t):
-        steps[j] = noisy[hi + 1 - j] / noisy[hi - j]
-    picked = 0
-    for i in range(n):
-        p_zero[i] = 1.0 - p_one[i]
-        group[picked] = c[i] / p[i]
-        where[picked] = i
-        picked += not p_one[i] <= 0.9
-    _sweep(group, picked, steps, hi - t, left, state)
-    for j in range(picked):
-        p_zero[where[j]] = state[j]
-        p_one[where[j]] = 1.0 - state[j]
+    _pick_out(work, where, n, lo, t, hi, left, right)
     return scale + math.log(noisy[t + 1])
 
 

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT
+from commands import ROOT
 from matplotlib.colors import to_rgb
 
 import labelaudit as la

@@ -20,7 +20,7 @@ import nbformat
 import numpy as np
 import papermill
 import pytest
-from conftest import ROOT
+from commands import ROOT
 from IPython.core.inputtransformer2 import TransformerManager
 from reading_time import contents, read_source, read_without_proofs
 from smoke import CHAPTERS, CHECKOUT, DECLARED, executed, glued, prose
@@ -755,7 +755,8 @@ def test_the_macros_are_the_configurations():
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
-        ("so ([T3.2-sqrt holds]{.verdict\n.verdict-holds}).", "so (`T3.2-sqrt holds`)."),
+        ("so ({verdict}`T3.2-sqrt`).", "so (`T3.2-sqrt holds`)."),
+        ("A [proved]{.grade\n.grade-proved} row.", "A `proved` row."),
         ("$$a$$ (eq-a)\n\nby {eq}`eq-a`", "$$a\\tag{eq-a}$$\n\nby *eq-a*"),
         ("```{note}\nA.\n```\n```{note}\nB.\n```", "> **Note**\n>\n> A.\n\n> **Note**\n>\n> B."),
         ("```{prf:proof}\n$$\na\n$$\n```", "> **Proof**\n>\n> $$ a $$"),

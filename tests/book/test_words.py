@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import ROOT
+from commands import ROOT
 
 # Each with what to write instead.
 WORDS = {

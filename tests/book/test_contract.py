@@ -1,16 +1,15 @@
 """The contract between chapters and whoever runs them: what is refused, and in what words."""
 
 import math
-from pathlib import Path
 
 import pytest
 import yaml
 from book_fixture import CHAPTERS, COIN, HEADER, make_checkout
+from commands import ROOT
 
 from book.tools.chapters import find_chapter, load_chapters, read_parameters_cell
 from book.tools.parameters import SCALES, ContractError, Parameter, parse_value
 
-ROOT = Path(__file__).resolve().parents[1]
 DECLARED = load_chapters(ROOT / "notebooks" / "chapters.yml")
 
 

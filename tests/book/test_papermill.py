@@ -3,7 +3,7 @@
 import jupytext
 import papermill
 import pytest
-from conftest import ROOT
+from commands import ROOT
 from goldens import equal
 from smoke import DECLARED, executed, glued
 

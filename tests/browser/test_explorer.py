@@ -6,7 +6,7 @@ import zlib
 
 import numpy as np
 import pytest
-from conftest import ROOT
+from commands import ROOT
 
 import labelaudit as la
 

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import ROOT
 from serve_fixture import Live, make_book
 from smoke import CHECKOUT, DECLARED
 from test_runner import kernels_below
@@ -24,7 +25,6 @@ from book.tools.serve import audits, guard, uploads
 from book.tools.serve.guard import RULES, SANDBOX, STILL
 from book.tools.serve.worker import imports_of
 
-ROOT = Path(__file__).resolve().parents[1]
 CHECK = "/api/check/01_coin"
 COIN = {"scale": "smoke", "values": {"bias": "0.25"}}
 TABLE = b"affair,age,day\n1,20,a\n0,30,b\n"

@@ -11,7 +11,7 @@ from functools import partial
 import nbformat
 import pytest
 from book_fixture import PACKAGE, edited, make_checkout, text_for_pages
-from conftest import ROOT
+from commands import ROOT
 
 import labelaudit.cli
 from book import cli
@@ -20,7 +20,6 @@ from book.tools.checkout import Checkout
 from book.tools.page import write_page
 from book.tools.panels import comparison, run_box, with_panels
 from book.tools.parameters import ContractError
-from book.tools.preview import Previews
 from book.tools.runner import execute
 
 CLONES = ["", str(ROOT)]
@@ -51,31 +50,6 @@ def no_sphinx(monkeypatch):
     """Pages of text instead of Sphinx's."""
     monkeypatch.setattr("book.tools.site.jupyter_book", text_for_pages)
     monkeypatch.setattr("book.tools.page.jupyter_book", text_for_pages)
-
-
-def test_a_preview_says_which_chapters_still_run(copied, no_sphinx, monkeypatch):
-    chapters = list(load_chapters(copied.chapters_file).values())
-    shutil.rmtree(copied.site)
-    copied.site_stamp.unlink()
-    said = []
-    monkeypatch.setattr("book.tools.preview.LONG", 0)
-    previews = Previews(copied, chapters, "laptop")
-    coin = execute(copied, chapters[0], chapters[0].values("smoke"), scale="smoke")
-    previews.report(coin)
-    previews.end()
-    previews.start(said.append)
-    previews.end()
-    assert said == [
-        "a first version with 1 of 2 chapters is ready to read:"
-        f" {copied.shown(copied.site / 'index.html')}"
-    ]
-    running = (copied.site / "notebooks" / "02_plain.html").read_text("utf-8")
-    assert "still running" in running
-    assert "about 1 minute" in running
-    assert "still running" not in (copied.site / "notebooks" / "01_coin.html").read_text("utf-8")
-    # The stamp of a finished site is missing, so that the next build makes one.
-    assert not copied.site_stamp.exists()
-    assert not Previews(copied, chapters, "laptop").wanted
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from book.sweep import runs
 from book.sweep.grid import ETA, Grid, mechanism
-from book.sweep.store import Record, Store
+from book.sweep.store import Store
 from labelaudit import priors
 from labelaudit.advantage import worth
 from labelaudit.checks import Floats
@@ -32,8 +33,9 @@ REVISION = 4
 
 def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
     """What an advantage depends on: the mechanism, the source of eta, the random partitions."""
+    grid = grid.for_data(data.name)
     # Checked for simulated data too, which need no network: a misspelt setting is never ignored.
-    settings = runs.training_settings(grid, data, "eta", **{**ETA, **grid.eta})
+    settings = runs.training_settings(data, "eta", **{**grid.training, **ETA, **grid.eta})
     network = {"source": "network", "folds": 5, "settings": settings}
     for description in grid.descriptions():
         yield {
@@ -48,21 +50,20 @@ def configurations(grid: Grid, data: Dataset) -> Iterator[dict[str, Any]]:
         }
 
 
-def plan(grid: Grid, data: Dataset, store: Store) -> runs.Schedule:
-    """Compare the mechanisms of a grid with the store."""
-    own = grid.for_data(data.name)
-    return runs.compare(configurations(own, data), own, data, store)
+def plan(grid: Grid, data: Dataset, store: Store) -> pd.DataFrame:
+    """The audits of a grid with their state in the store."""
+    return runs.compared(configurations(grid, data), data, store)
 
 
-def run(schedule: runs.Schedule, store: Store, **options: Any) -> list[Record]:
-    """Estimate eta if any advantage is missing, and compute those; options are those of a sweep."""
-    if not schedule.to_do:
-        return list(schedule.done.values())
-    data, first = schedule.data, schedule.runs[schedule.to_do[0]]
-    eta = estimated_eta(data, first["eta"], first["seed"])
-    work = partial(advantage_once, quality={"eta_auc": auc(data.train.labels, eta)})
-    values = populations(data, eta, first["seed"])
-    return runs.run(schedule, store, work=work, values=values, **options)
+def complete(grid: Grid, data: Dataset, store: Store, **options: Any) -> pd.DataFrame:
+    """Estimate eta if any advantage is missing, and compute those; the options of `runs.run`."""
+    planned, first = plan(grid, data, store), next(configurations(grid, data))
+    if planned["state"].ne("done").any():
+        eta = estimated_eta(data, first["eta"], first["seed"])
+        work = partial(advantage_once, quality={"eta_auc": auc(data.train.labels, eta)})
+        values = populations(data, eta, first["seed"])
+        runs.run(planned, data, store, work=work, source=values, **options)
+    return planned
 
 
 def estimated_eta(data: Dataset, recipe: dict[str, Any], seed: int) -> Floats:
@@ -102,9 +103,8 @@ def advantage_once(
     as it is, whose measures are named `additive_as_sampled` and so on.
     """
     chosen = mechanism(configuration["mechanism"]) or LabelProportions(1)
-    measured = [
-        _measured(eta, chosen, configuration["level"], configuration["seed"]) for eta in values
-    ]
+    level, seed = configuration["level"], configuration["seed"]
+    measured = [_measured(eta, chosen, level, seed) for eta in values]
     both = ("additive", "multiplicative", "infinite_share", "eta_mean")
     beside = {f"{name}_as_sampled": measured[0][name] for name in both}
     return {"estimand": configuration["estimand"], **measured[-1], **beside, **quality}
@@ -118,8 +118,7 @@ def _measured(eta: Floats, chosen: Mechanism, level: float, seed: int) -> dict[s
     """
     from labelaudit.learning.training import stream
 
-    rng = stream(seed, "partitions")
-    prior = priors.Empirical(eta)
+    rng, prior = stream(seed, "partitions"), priors.Empirical(eta)
     additive = expected_advantage(prior, chosen, n_bags=2, rng=rng)
     bags = prior.partition(chosen.bag_size, rng)
     variance = bags * (1 - bags)
@@ -141,9 +140,6 @@ def infinite_share(eta: Floats, chosen: Mechanism) -> float:
     """The probability that a label is uncertain, and revealed by a release without noise.
 
     It is revealed where all uncertain members have equal labels; certain ones change nothing.
-
-    >>> round(infinite_share(np.array([[0.5, 0.5], [0.1, 0.2]]), LabelProportions(2)), 9)
-    0.62
     """
     if math.isfinite(chosen.epsilon):
         return 0.0

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT
+from commands import ROOT
 from test_datasets_prepare import quiet, samples
 
 from book.chapters import tables

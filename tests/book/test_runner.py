@@ -15,6 +15,7 @@ import nbformat
 import numpy as np
 import pytest
 from book_fixture import edited, make_checkout
+from commands import ROOT
 
 from book.chapters import glue
 from book.tools.cache_key import run_name
@@ -23,8 +24,6 @@ from book.tools.checkout import Checkout
 from book.tools.kernel import BookKernel
 from book.tools.parameters import ContractError
 from book.tools.runner import ChapterFailed, execute, execute_all, why_stale
-
-ROOT = Path(__file__).resolve().parents[1]
 
 # One worker makes the small book and its first run for all of them.
 

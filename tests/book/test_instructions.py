@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT
+from commands import ROOT
 from packaging.requirements import Requirement
 
 import book.cli

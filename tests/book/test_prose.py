@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from conftest import ROOT
+from commands import ROOT
 from smoke import executed, glued, text
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[01]*.md"))

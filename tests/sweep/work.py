@@ -54,8 +54,3 @@ def valley(data, configuration):
     rate, loss = configuration["settings"]["learning_rate"], configuration["settings"]["loss"]
     best = {"cross_entropy": 1e-3, "squared": 0.05, "easy_llp": 1e-9}[loss]
     return constant(data, configuration) | {"validation_loss": abs(math.log(rate / best))}
-
-
-def slow_valley(data, configuration):
-    time.sleep(0.02)
-    return valley(data, configuration)

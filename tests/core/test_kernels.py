@@ -8,7 +8,7 @@ import sys
 import numba
 import numpy as np
 import pytest
-from conftest import ROOT
+from commands import ROOT
 
 from book.tools.checkout import Checkout
 from labelaudit import (
