@@ -23,7 +23,7 @@ PIP_INSTALL = $(BIN)/python -m pip install --disable-pip-version-check --quiet -
 
 unexport PYTHONDONTWRITEBYTECODE
 # Recipes read these from the environment: YAML values and file names would not survive make's quoting.
-export C P SOURCE
+export C P SOURCE STORE
 
 prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 	then $(BIN)/python $$script prepare --source "$$SOURCE"; \
@@ -31,7 +31,7 @@ prepare = script=data_scripts/$(1).py; if [ -n "$$SOURCE" ]; \
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help test test-slow book chapter lint format bench figure headlines data-higgs data-kdd12 data-diabetes results serve pdf clean distclean lock check-lock
+.PHONY: help test test-slow book chapter lint format bench figure headlines data-higgs data-kdd12 data-diabetes results published serve pdf clean distclean lock check-lock
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,7 +43,7 @@ test: $(TEST_STAMP)  ## run the tests and doctests, but for long trials (T="..."
 
 # Only files that have such trials are read.
 test-slow: $(TEST_STAMP)  ## run the long trials that `make test` leaves out: kills, clusters, large draws
-	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(or $(T),$(shell grep -l mark.slow tests/*.py))
+	$(BIN)/python -m pytest -n auto --dist load --maxschedchunk 1 -m slow $(or $(T),$(shell grep -lr --include='test_*.py' mark.slow tests))
 
 book: $(STAMP)  ## run the chapters that are out of date and build the site (SCALE=smoke|laptop|paper)
 	$(BIN)/labelbook book --scale $(SCALE)
@@ -87,6 +87,10 @@ data-diabetes: $(STAMP)  ## prepare the diabetes survey from SOURCE=FILE; withou
 results: $(STAMP)  ## make the tables of eta and of training in results/ again, from the prepared sets
 	$(BIN)/python data_scripts/results.py eta
 	$(BIN)/python data_scripts/results.py chapters
+
+published: $(STAMP)  ## make results/published.csv.gz again from the trainings in a store (STORE=FOLDER)
+	@set --; if [ -n "$$STORE" ]; then set -- --store "$$STORE"; fi; \
+	$(BIN)/labelbook results --grid results/published.yml --export results/published.csv.gz "$$@"
 
 serve: $(STAMP)  ## open the book in the browser and run chapters from their pages (PORT=8000)
 	$(BIN)/labelbook serve $(if $(PORT),--port $(PORT))

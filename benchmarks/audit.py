@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from labelaudit.report.command import NOT_RECOMMENDED, RECOMMENDED
+from labelaudit.auditing.command import NOT_RECOMMENDED, RECOMMENDED
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = 2

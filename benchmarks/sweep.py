@@ -14,8 +14,10 @@ from threadpoolctl import threadpool_limits
 
 from book import sweep
 from book.chapters import selection
-from book.sweep import comparisons
+from book.sweep.engine import Engine
 from book.sweep.grid import CLEAN, Grid
+from book.sweep.results import results_frame
+from book.sweep.runs import train_once
 from book.sweep.scales import scale_grid
 from book.sweep.store import Record, Store
 from labelaudit.datasets import Dataset
@@ -56,7 +58,7 @@ def alone(data: Dataset, configuration: dict[str, Any]) -> dict[str, Any]:
         threads = torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            return sweep.train_once(data, configuration)
+            return train_once(data, configuration)
         finally:
             torch.set_num_threads(threads)
 
@@ -68,19 +70,19 @@ def _row(what: str, value: float, unit: str, limit: float, *, at_most: bool = Tr
     return {"what": what, "value": value, "unit": unit, "limit": limit, "met": met}
 
 
-def _swept(grid: Grid, folder: Path, work: Callable[..., Any], engine: sweep.Engine) -> float:
+def _swept(grid: Grid, folder: Path, work: Callable[..., Any], engine: Engine) -> float:
     """Seconds from the plan to the last result."""
     data, store = sweep.load("higgs-like", grid), Store(folder)
     started = time.perf_counter()
-    sweep.run(sweep.plan(grid, data, store), store, work=work, engine=engine)
+    sweep.complete(grid, data, store, work=work, engine=engine)
     return time.perf_counter() - started
 
 
 def _overhead(folder: Path) -> dict:
     # A first small sweep starts the workers, which a real one does once in hours.
-    with sweep.local(2) as engine:
-        _swept(replace(EMPTY, trials=1), folder / "warm", nothing, engine)
-        seconds = _swept(EMPTY, folder / "empty", nothing, engine)
+    engine = sweep.local(2)
+    _swept(replace(EMPTY, trials=1), folder / "warm", nothing, engine)
+    seconds = _swept(EMPTY, folder / "empty", nothing, engine)
     return _row(
         f"store and dispatch, {len(EMPTY):,} empty runs", 1e3 * seconds / len(EMPTY), "ms", 5
     )
@@ -93,12 +95,12 @@ def _hits(folder: Path) -> dict:
     matplotlib.use("Agg")
     grid = replace(PAPER, train_rows=2000)
     data, store = sweep.load("higgs-like", grid), Store(folder / "paper")
-    for each in sweep.configurations(grid, data):
-        store.write(Record(each, data.fingerprint, nothing(data, each)))
+    for run in sweep.configurations(grid, data):
+        store.write(Record(configuration=run, data=data.fingerprint, result=nothing(data, run)))
     started = time.perf_counter()
-    plan = sweep.plan(grid, data, store)
-    assert not plan.to_do
-    _plot(selection.select(comparisons.table(plan.done.values())))
+    planned = sweep.plan(grid, data, store)
+    assert (planned["state"] == "done").all()
+    _plot(selection.select(results_frame(map(store.read, planned.index))))
     return _row(
         f"all hits: plan and plot {len(grid):,} results", time.perf_counter() - started, "s", 20
     )
@@ -115,13 +117,13 @@ def _plot(chosen: Any) -> None:
 
 
 def _speedup(folder: Path) -> dict:
-    with sweep.local(1) as single, sweep.local(2) as pair:
-        _swept(replace(BUSY, trials=1), folder / "start", sweep.train_once, pair)
-        # In turns, so that a busy machine slows both.
-        slow = fast = float("inf")
-        for turn in range(2):
-            slow = min(slow, _swept(BUSY, folder / f"one-{turn}", alone, single))
-            fast = min(fast, _swept(BUSY, folder / f"two-{turn}", sweep.train_once, pair))
+    single, pair = sweep.local(1), sweep.local(2)
+    _swept(replace(BUSY, trials=1), folder / "start", train_once, pair)
+    # In turns, so that a busy machine slows both.
+    slow = fast = float("inf")
+    for turn in range(2):
+        slow = min(slow, _swept(BUSY, folder / f"one-{turn}", alone, single))
+        fast = min(fast, _swept(BUSY, folder / f"two-{turn}", train_once, pair))
     return _row("two local workers against one", slow / fast, "x", 1.5, at_most=False)
 
 

@@ -69,7 +69,7 @@ __all__ += ["redrawn_attack", "sampled_advantage", "worth"]
 def __getattr__(name: str) -> Any:
     """Load these on first use: the other functions do without them."""
     if name == "audit":
-        return import_module("labelaudit.report").audit
+        return import_module("labelaudit.auditing").audit
     if name in ("bounds", "design", "multiclass"):
         return import_module(f"labelaudit.{name}")
     raise AttributeError(f"module 'labelaudit' has no attribute {name!r}")

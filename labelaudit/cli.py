@@ -11,7 +11,7 @@ from labelaudit.command_line import CommandError, exit_status, run_command
 
 # command: the module that offers its parser, and one line for the list of commands
 COMMANDS = {
-    "audit": ("labelaudit.report.command", "audit a table of your own, and write a report"),
+    "audit": ("labelaudit.auditing.command", "audit a table of your own, and write a report"),
 }
 DESCRIPTION = "Audit how much a release of private labels helps an attacker guess them."
 # Commands of version 0.2 that `labelbook` has now.

@@ -1,13 +1,14 @@
-"""Tables, estimates of eta, exposures and a mechanism for the tests of the audit."""
+"""Tables, estimates of eta, rows of settings and a mechanism for the tests of the audit."""
+
+import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 
-from labelaudit import report
+from labelaudit import auditing
+from labelaudit.auditing.intervals import Interval
 from labelaudit.cli import main
-from labelaudit.report.attack import Exposure
-from labelaudit.report.eta import EtaEstimates
-from labelaudit.report.intervals import Interval
 
 SECRET = "zebra-crossing-77"
 
@@ -32,23 +33,57 @@ def write_shop(folder):
     return path
 
 
-def known_estimates(eta, labels, refits=2):
-    labels = np.asarray(labels, dtype=np.uint8)
-    return EtaEstimates.ready_made(np.asarray(eta, dtype=float), labels, refits)
+def table_of(eta, labels, **columns):
+    """A table with a known prior, and other columns such as the day as `bag`."""
+    frame = pd.DataFrame({"p": np.asarray(eta, dtype=float), "ill": np.asarray(labels)} | columns)
+    return auditing.read(
+        frame, auditing.Columns(label="ill", prior="p", **{name: name for name in columns})
+    )
 
 
-def exposed(setting, low, high, difference=0.0, revealed=0.0, realised=None):
+def known_eta(eta, labels, refits=2):
+    """Eta without an error."""
+    prior = np.asarray(eta, dtype=float)
+    return auditing.Eta.of([[prior] * refits], np.asarray(labels), refitted=False)
+
+
+def attacked(eta, labels, **options):
+    """The rows of the settings that are listed, attacked with a known eta of two refits."""
+    table = table_of(eta, labels)
+    chosen = auditing.Options(**options).suit(table)
+    return list(auditing.attack_settings(table, known_eta(eta, labels), chosen).itertuples())
+
+
+def listed(*names, bag_sizes=(8,), epsilons=(2.0,)):
+    """Settings of two classes."""
+    return auditing.settings_of(names, bag_sizes, epsilons)
+
+
+def row_of(setting, low, high, *, difference=0.0, revealed=0.0, realised=None, **columns):
+    """A row as the attack makes it, with these ends of its intervals; worth 0.5 by default."""
     middle = Interval((low + high) / 2, (high - low) / 4, low, high)
     true = middle if realised is None else Interval(sum(realised) / 2, 0.01, *realised)
+    epsilon = setting.mechanism.epsilon
+    values = {
+        "setting": setting, "title": setting.title, "bag_size": setting.mechanism.bag_size,
+        "epsilon": epsilon, "rows": 1, "declared": epsilon,
+        "guarantee": epsilon if setting.checked else math.inf,
+        "worth": 0.5, "auc": math.nan,
+    }  # fmt: skip
+    values |= middle.columns("plug_in") | true.columns("realised") | middle.columns("percentile")
     gap = Interval(difference, 0.01, difference - 0.02, difference + 0.02)
     proven = Interval(revealed, 0.0, revealed, revealed)
-    return Exposure(setting, middle, true, gap, middle, proven, (), "exact")
+    return SimpleNamespace(
+        **values | gap.columns("difference") | proven.columns("revealed") | columns
+    )
 
 
-RR, LLP = (
-    report.AuditPlan(mechanisms=[name], bag_sizes=[8], epsilons=[2.0]).settings[0]
-    for name in ("rr", "llp")
-)
+def frame_of(rows):
+    """Rows as a table of settings."""
+    return pd.DataFrame([vars(row) for row in rows])
+
+
+RR, LLP = listed("rr", "llp")
 
 MAJORITY = """
 import numpy as np

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from commands import LABELBOOK, ROOT
 
 # A shell that runs the tests in the background has Ctrl-C ignored, and children inherit that.
 if (
@@ -32,20 +33,10 @@ sys.dont_write_bytecode = False
 # While the tests are collected, which imports the whole package, next to nothing becomes garbage.
 gc.disable()
 
-ROOT = Path(__file__).resolve().parent.parent
 # In seconds. Whoever asks for the site first runs every chapter, on a machine that may be busy.
 SITE_TIMEOUT = 1500
-# Workers take whole files in this order, then all others (`--dist loadfile
-# --no-loadscope-reorder`). While one builds the site, the next is busy with long files that need
-# neither the site nor a chapter; doctests come last, so that none waits long for the other's end.
-FIRST = (
-    *("test_pages", "test_serve", "test_sweep", "test_audit_verdicts", "test_audit_command"),
-    *("test_audit_own", "test_audit", "test_runner", "test_book", "test_serve_page"),
-    *("test_audit_intervals", "test_cache", "test_training", "test_extras", "test_explorer"),
-    *("test_teach", "test_instructions", "test_every_chapter", "test_site", "test_chapters"),
-    *("test_explorer_page", "test_explorer_pace", "test_utility_chapter", "test_advantage"),
-    *("test_data_page", "test_grading", "test_posterior", "test_pdf", "test_ledger"),
-)
+# Folders whose tests wait for runs of chapters, which the process that builds the site makes.
+LATE = ("book", "teach", "browser")
 # The explorer has shown its first tab, or the one that its address names.
 READY = """() => [...document.querySelectorAll('.explorer-summary, .explorer-story')]
   .some((element) => element.textContent)"""
@@ -62,9 +53,21 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_modifyitems(items):
-    """Give tests of the site the time that building it takes, and begin with the longest files."""
-    turns = {name: turn for turn, name in enumerate(FIRST)}
-    items.sort(key=lambda item: turns.get(item.path.stem, len(turns)))
+    """Give tests of the site the time that building it takes, and choose the order of the files.
+
+    Workers take whole files in this order (`--dist loadfile --no-loadscope-reorder`). One builds
+    the site; meanwhile the others are busy with files that need neither the site nor a chapter.
+    Doctests come last: they are short, so that none waits long for the other's end.
+    """
+    waiting = {item.path for item in items if "site" in getattr(item, "fixturenames", ())}
+    builder = min(waiting, default=None)
+
+    def turn(item):
+        if item.path == builder or not item.path.is_relative_to(ROOT / "tests"):
+            return 0 if item.path == builder else 3
+        return 2 if item.path in waiting or item.path.parent.name in LATE else 1
+
+    items.sort(key=turn)
     for item in items:
         if "site" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.timeout(SITE_TIMEOUT))
@@ -93,8 +96,7 @@ def site():
             shutil.rmtree(checkout / name, ignore_errors=True)
         with contextlib.suppress(FileExistsError):
             (checkout / name).symlink_to(target)
-    call = "import sys; from book.cli import main; sys.exit(main())"
-    command = [sys.executable, "-c", call, "book", "--scale", "smoke"]
+    command = [*LABELBOOK, "book", "--scale", "smoke"]
     built = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
     assert built.returncode == 0, f"the book does not build:\n{built.stdout}\n{built.stderr}"
     return checkout / "_build" / "html"

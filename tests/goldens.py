@@ -108,7 +108,7 @@ def audit(name):
     """The JSON of an audit."""
     from golden_audits import audited
 
-    from labelaudit import report
+    from labelaudit import auditing as report
 
     return without(json.loads(report.as_json(audited(name))), NOT_KEPT["audits"])
 

@@ -44,8 +44,8 @@ TESTS = {
     "labelaudit.checks": "refusals posterior design mechanisms",
     "labelaudit.cli": "extras book instructions audit_command",
     "labelaudit.command_line": "audit_command book ledger contract instructions",
-    "labelaudit.datasets": "datasets datasets_table datasets_prepare datasets_fetch refusals",
-    "labelaudit.datasets.table": "datasets_table audit_verdicts audit_command refusals",
+    "labelaudit.datasets": "datasets datasets_prepare datasets_fetch refusals",
+    "labelaudit.auditing.table": "audit_table audit_verdicts audit_command refusals",
     "labelaudit.design": "design refusals",
     "labelaudit.distribution": "advantage kernels oracles properties refusals",
     "labelaudit.estimates": "estimates refusals",
@@ -53,10 +53,10 @@ TESTS = {
     "labelaudit.kernels": "kernels posterior advantage worth oracles models",
     "labelaudit.kernels.embedding_adam": "adam kernels models",
     "labelaudit.learning": "training likelihood losses eta calibration models adam products",
-    "book.sweep": "sweep store learning_figures selection refusals",
+    "book.sweep": "grid plan store engines audits command learning_figures selection",
     "book.ledger": "ledger verdicts certificates",
     "labelaudit.mechanisms": "mechanisms posterior advantage refusals design",
-    "labelaudit.mechanisms.own": "audit_own audit_command mechanisms",
+    "labelaudit.mechanisms.custom": "audit_custom audit_command mechanisms",
     "labelaudit.multiclass": "multiclass audit_classes refusals",
     "labelaudit.partitions": "redrawn estimates posterior",
     "labelaudit.plots": "plots learning_figures frame",
@@ -65,10 +65,10 @@ TESTS = {
     "labelaudit.priors": "estimates refusals worth",
     "labelaudit.redrawn": "redrawn repeated",
     "labelaudit.repeated": "repeated redrawn",
-    "labelaudit.report": "audit audit_verdicts audit_recommended audit_intervals audit_recomputed"
-    " audit_adversarial audit_command audit_own audit_utility audit_classes"
+    "labelaudit.auditing": "audit_attack audit_verdicts audit_recommended audit_intervals"
+    " audit_recomputed audit_adversarial audit_command audit_custom audit_utility audit_classes"
     " goldens::test_audits_are_as_they_were",
-    "labelaudit.report.stream": "audit_stream",
+    "labelaudit.auditing.priors": "audit_priors",
 }
 SWAPS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
@@ -252,8 +252,9 @@ def files_for(module):
     while module and not names:
         names = TESTS.get(module, "").split()
         module = module.rpartition(".")[0]
+    paths = {path.stem: path.relative_to(ROOT) for path in (ROOT / "tests").rglob("test_*.py")}
     files = (name.partition("::") for name in names)
-    return [f"tests/test_{file}.py{colons}{test}" for file, colons, test in files]
+    return [f"{paths[f'test_{file}']}{colons}{test}" for file, colons, test in files]
 
 
 def copy_tree(folder):

@@ -21,7 +21,7 @@ import jupytext
 import nbformat
 import numpy as np
 import pandas as pd
-from conftest import ROOT
+from commands import ROOT
 
 from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout

@@ -20,7 +20,7 @@ from pathlib import Path
 import mutation
 import pytest
 
-FILES = sorted(Path(__file__).parent.glob("test_*.py"))
+FILES = sorted(Path(__file__).parent.rglob("test_*.py"))
 # Calls whose result may be empty.
 SEARCHES = {"filter", "glob", "rglob", "iterdir", "findall", "finditer", "find_all", "select"}
 SEARCHES |= {"splitlines", "query", "walk"}

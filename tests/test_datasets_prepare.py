@@ -29,7 +29,7 @@ from labelaudit.datasets.store import DataError
 from labelaudit.files import file_digest
 
 ROWS = 300
-GRID = Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,))
+GRID = Grid(mechanisms={"RR": {"epsilon": [1]}}, learning_rates=(1e-3,))
 COMPRESSIONS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
 
 
@@ -348,10 +348,10 @@ def test_no_bit_of_a_prepared_array_changes_unnoticed(tmp_path, file, seed):
         assert loaded.features.dtype == sound.features.dtype
         assert set(np.unique(loaded.labels)) == {0, 1}
     with pytest.raises(DataError, match=f"{file} is damaged.*prepare higgs again"):
-        sweep.load("higgs", Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,)))
+        sweep.load("higgs", Grid(mechanisms={"RR": {"epsilon": [1]}}, learning_rates=(1e-3,)))
     quiet("higgs", tmp_path / "h")
     assert sweep.load(
-        "higgs", Grid({"RR": {"epsilon": [1]}}, learning_rates=(1e-3,))
+        "higgs", Grid(mechanisms={"RR": {"epsilon": [1]}}, learning_rates=(1e-3,))
     ).train.labels.any()
 
 

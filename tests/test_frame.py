@@ -8,16 +8,14 @@ import sys
 import tomllib
 from collections import defaultdict
 from importlib import metadata
-from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
-from conftest import FIRST
+from commands import ROOT
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 HEAVY = ("torch", "matplotlib", "IPython", "jupyter_core", "nbformat", "pandas", "numba")
@@ -202,9 +200,3 @@ def test_a_class_name_used_twice_is_seen():
 def test_a_wheel_holds_the_package_alone():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == ["labelaudit"]
-
-
-def test_the_files_that_begin_the_suite_exist():
-    assert {f"{name}.py" for name in FIRST} <= {
-        path.name for path in Path(__file__).parent.iterdir()
-    }

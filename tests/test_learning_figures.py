@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 import labelaudit as la
 from book import sweep
 from book.chapters import figures, plots, selection, tables, tradeoff
-from book.sweep import advantages, comparisons
+from book.sweep import audits, results
 from book.sweep.grid import Grid
 from book.sweep.store import Record
 
@@ -44,9 +44,9 @@ def records():
     rng = np.random.default_rng(0)
     trained = [
         Record(
-            configuration,
-            data.fingerprint,
-            {
+            configuration=configuration,
+            data=data.fingerprint,
+            result={
                 **{"auc": rng.uniform(0.5, 0.8), "validation_loss": rng.random(), "log_loss": 0.6},
                 **{"best_epoch": 1, "epochs_run": 1, "seconds": 1.0, "cpu_seconds": 1.0},
                 "diverged": None,
@@ -54,14 +54,14 @@ def records():
         )
         for configuration in sweep.configurations(GRID, data)
     ]
-    values = advantages.populations(data, data.train.eta, GRID.seed)
+    values = audits.populations(data, data.train.eta, GRID.seed)
     audited = [
         Record(
-            configuration,
-            data.fingerprint,
-            advantages.advantage_once(values, configuration, quality={"eta_auc": 0.8}),
+            configuration=configuration,
+            data=data.fingerprint,
+            result=audits.advantage_once(values, configuration, quality={"eta_auc": 0.8}),
         )
-        for configuration in advantages.configurations(GRID, data)
+        for configuration in audits.configurations(GRID, data)
     ]
     return [*trained, *audited]
 
@@ -75,7 +75,7 @@ def drawn(axes):
 
 
 def test_the_whole_sweep():
-    chosen = selection.select(comparisons.table(records()))
+    chosen = selection.select(results.results_frame(records()))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
     figure.canvas.draw()
     additive, multiplicative = figure.axes
@@ -103,7 +103,7 @@ def test_the_axis_is_spaced_by_what_is_lost_against_clean_labels():
 
 def test_curves_of_one_mechanism_differ_in_more_than_their_shade():
     """Printed in grey, by the size of their markers and the value written at their right end."""
-    chosen = selection.select(comparisons.table(of_kinds("LLP+Geom")))
+    chosen = selection.select(results.results_frame(of_kinds("LLP+Geom")))
     axes = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size").axes[0]
     sizes = [lines[0].get_markersize() for lines in axes.containers]
     assert len(sizes) == 2 and sizes[1] > 1.5 * sizes[0]
@@ -140,7 +140,7 @@ def test_no_marker_hides_the_note_of_a_curve():
 
 def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
     """Of 2,400 rows bags of 2 leave 1,200, and 1,080 to train on; bags of 8 leave too few."""
-    chosen = selection.select(comparisons.table(of_kinds("LLP")))
+    chosen = selection.select(results.results_frame(of_kinds("LLP")))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
     (hollow,) = [
         line
@@ -153,7 +153,7 @@ def test_hollow_markers_are_the_settings_with_few_bags_to_train_on():
 
 @pytest.mark.parametrize("kind", ["clean", "RR", "LLP", "LLP+Lap", "LLP+Geom"])
 def test_one_kind_alone_is_drawn(kind):
-    chosen = selection.select(comparisons.table(of_kinds(kind)))
+    chosen = selection.select(results.results_frame(of_kinds(kind)))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "epsilon")
     expected = {"clean": 1, "RR": 1, "LLP": 1, "LLP+Lap": 0, "LLP+Geom": 2}[kind]
     assert len(drawn(figure.axes[0])) == expected
@@ -162,13 +162,13 @@ def test_one_kind_alone_is_drawn(kind):
 def test_half_a_store_is_drawn():
     rng = np.random.default_rng(0)
     some = [record for record in records() if rng.random() < 0.5]
-    chosen = selection.select(comparisons.table(some))
+    chosen = selection.select(results.results_frame(some))
     tradeoff.tradeoff(chosen, "LLP+Lap", "epsilon").canvas.draw()
 
 
 def test_trainings_whose_advantages_are_not_known_yet():
     trained = [record for record in records() if record.configuration["task"] == "train"]
-    chosen = selection.select(comparisons.table(trained))
+    chosen = selection.select(results.results_frame(trained))
     figure = tradeoff.tradeoff(chosen, "LLP+Geom", "bag_size")
     assert drawn(figure.axes[0]) == ["clean labels"]
 
@@ -201,7 +201,7 @@ def test_an_axis_of_few_values_can_be_drawn(values):
 
 def test_an_unknown_family_is_refused():
     with pytest.raises(ValueError, match="by must be one of bag_size, epsilon, not 'trial'"):
-        tradeoff.tradeoff(selection.select(comparisons.table(records())), "LLP+Geom", "trial")
+        tradeoff.tradeoff(selection.select(results.results_frame(records())), "LLP+Geom", "trial")
 
 
 def test_roc_curves_have_the_colour_of_their_mechanism():

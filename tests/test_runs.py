@@ -206,6 +206,6 @@ def test_every_scale_is_nearest_to_itself():
 
 
 def test_the_title_of_a_reference_leaves_out_the_badge_of_a_verdict(checkout):
-    source = "(sec-a)=\n## A rise of $k$ [T3.2 holds]{.verdict .verdict-holds}\n"
+    source = "(sec-a)=\n## A rise of $k$ {verdict}`T3.5`\n"
     checkout.source("03_more").write_text(source)
     assert references(checkout)["sec-a"] == "A rise of k"

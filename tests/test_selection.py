@@ -1,6 +1,7 @@
 """What is read off a sweep: tables, choices of the learning rate, comparisons."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,8 +10,8 @@ import pytest
 from scipy import stats
 
 from book.chapters import differences, selection
-from book.sweep import comparisons
-from book.sweep.advantages import REVISION
+from book.sweep import results
+from book.sweep.audits import REVISION
 from book.sweep.store import Record
 from labelaudit import LabelProportions
 from labelaudit.learning.training import Run, TrainingSettings
@@ -36,7 +37,7 @@ def trained(
         **{"auc": auc, "validation_loss": loss, "log_loss": 0.6, "best_epoch": 1, "epochs_run": 1},
         **{"seconds": 1.0, "cpu_seconds": 0.5, "diverged": None},
     }
-    return Record(configuration, data, result)
+    return Record(configuration=configuration, data=data, result=result)
 
 
 def audited(kind, additive, multiplicative, data="d" * 64, source="known", **parameters):
@@ -47,10 +48,9 @@ def audited(kind, additive, multiplicative, data="d" * 64, source="known", **par
         "eta": {"source": source},
         **{"estimand": "as sampled", "level": 0.98, "seed": 2023, "revision": REVISION},
     }
-    result = dict.fromkeys(comparisons.MEASURES, 0.0)
-    return Record(
-        configuration, data, result | {"additive": additive, "multiplicative": multiplicative}
-    )
+    result = dict.fromkeys(results.MEASURES, 0.0)
+    result |= {"additive": additive, "multiplicative": multiplicative}
+    return Record(configuration=configuration, data=data, result=result)
 
 
 RATES = (1e-3, 1e-2)
@@ -67,7 +67,7 @@ RECORDS = [
 
 
 def test_a_row_for_each_training_with_its_advantage_beside():
-    frame = comparisons.table([*RECORDS, audited("RR", 0.05, 1.0, epsilon=1.0)])
+    frame = results.results_frame([*RECORDS, audited("RR", 0.05, 1.0, epsilon=1.0)])
     assert len(frame) == 6
     assert set(frame["additive"]) == {0.05} and set(frame["bag_size"]) == {1}
     assert frame[["learning_rate", "trial"]].to_numpy().tolist() == [
@@ -76,14 +76,14 @@ def test_a_row_for_each_training_with_its_advantage_beside():
 
 
 def test_an_advantage_on_other_data_is_not_taken():
-    frame = comparisons.table([*RECORDS, audited("RR", 0.05, 1.0, data="e" * 64, epsilon=1.0)])
+    frame = results.results_frame([*RECORDS, audited("RR", 0.05, 1.0, data="e" * 64, epsilon=1.0)])
     assert frame["additive"].isna().all()
 
 
 def test_an_advantage_of_an_earlier_revision_is_not_taken():
     old = audited("RR", 0.05, 1.0, epsilon=1.0)
     del old.configuration["revision"]
-    assert comparisons.table([*RECORDS, old])["additive"].isna().all()
+    assert results.results_frame([*RECORDS, old])["additive"].isna().all()
 
 
 def test_a_table_says_what_made_each_training():
@@ -92,23 +92,23 @@ def test_a_table_says_what_made_each_training():
         **{"device": "cpu", "finished": "2024-05-01T10:00:00Z"},
     }
     one = RECORDS[0]
-    known = Record(one.configuration, one.data, one.result, made)
-    first, second = comparisons.table([known, RECORDS[1]])[comparisons.MADE].to_numpy().tolist()
+    known = replace(one, made=made)
+    first, second = results.results_frame([known, RECORDS[1]])[results.MADE].to_numpy().tolist()
     assert first == ["labelaudit 1.2, python 3.11.9, torch 2.13.0", "cpu", "2024-05-01T10:00:00Z"]
     assert pd.isna(second).all()
 
 
 def test_a_partial_table_has_every_column():
-    assert list(comparisons.table([])) == list(comparisons.table(RECORDS[:1]))
-    assert set(comparisons.MEASURES) <= set(comparisons.table(RECORDS))
+    assert list(results.results_frame([])) == list(results.results_frame(RECORDS[:1]))
+    assert set(results.MEASURES) <= set(results.results_frame(RECORDS))
 
 
 def test_advantages_of_different_estimates_are_not_mixed():
     one = audited("RR", 0.05, 1.0, epsilon=1.0)
     other = audited("LLP", 0.06, 1.0, source="network", bag_size=2)
     with pytest.raises(ValueError, match=r"more than one grid: advantages from different estimate"):
-        comparisons.table([*RECORDS, one, other])
-    assert comparisons.table([*RECORDS, one])["eta_recipe"].nunique() == 1
+        results.results_frame([*RECORDS, one, other])
+    assert results.results_frame([*RECORDS, one])["eta_recipe"].nunique() == 1
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_advantages_of_different_estimates_are_not_mixed():
 )
 def test_grids_are_not_pooled(change, said):
     other = trained("RR", 1e-3, 0, 0.9, 0.5, epsilon=2.0, **change)
-    frame = comparisons.table([*RECORDS, other])
+    frame = results.results_frame([*RECORDS, other])
     with pytest.raises(
         ValueError, match=f"results of higgs-like are of more than one grid: {said}"
     ):
@@ -133,39 +133,39 @@ def test_grids_are_not_pooled(change, said):
 
 def test_a_batch_raised_to_hold_its_bag_is_of_the_same_grid():
     large = trained("LLP", 1e-3, 0, 0.6, 0.6, settings={**SETTINGS, "batch_size": 16}, bag_size=16)
-    assert len(selection.select(comparisons.table([*RECORDS, large]))) == 2
+    assert len(selection.select(results.results_frame([*RECORDS, large]))) == 2
 
 
 def test_a_run_counts_once():
-    frame = comparisons.table([*RECORDS, RECORDS[4]])
+    frame = results.results_frame([*RECORDS, RECORDS[4]])
     with pytest.raises(ValueError, match=r"trial 1 of RR .*learning rate 0.01 .* more than once"):
         selection.select(frame)
 
 
 def test_no_run_to_select_from():
     with pytest.raises(ValueError, match="no run to select from"):
-        selection.select(comparisons.table([]))
+        selection.select(results.results_frame([]))
 
 
 def test_half_a_grid_is_a_table_too():
-    assert comparisons.table([]).empty
-    chosen = selection.select(comparisons.table(RECORDS[:1]))
+    assert results.results_frame([]).empty
+    chosen = selection.select(results.results_frame(RECORDS[:1]))
     assert len(chosen) == 1 and math.isnan(chosen["error"].iloc[0])
 
 
 def test_the_papers_choice_takes_the_best_mean_test_auc():
-    row = selection.select(comparisons.table(RECORDS), by="test").iloc[0]
+    row = selection.select(results.results_frame(RECORDS), by="test").iloc[0]
     assert row["learning_rate"] == 1e-2 and row["auc"] == pytest.approx(0.72)
     assert row["error"] == pytest.approx(0.01 / math.sqrt(3)) and row["trials"] == 3
     assert row["reach"] == pytest.approx(4.3027 * row["error"], rel=1e-4)
 
 
 def test_the_honest_choice_looks_at_released_labels_alone():
-    row = selection.select(comparisons.table(RECORDS), by="released").iloc[0]
+    row = selection.select(results.results_frame(RECORDS), by="released").iloc[0]
     assert row["aucs"] == {0: 0.70, 1: 0.73, 2: 0.69}
     assert row["learning_rate"] == 1e-3
     # Test AUCs have no part in it: others choose the same runs.
-    other = comparisons.table(RECORDS)
+    other = results.results_frame(RECORDS)
     other["auc"] = np.random.default_rng(0).random(len(other))
     chosen = selection.select(other, by="released").iloc[0]["aucs"]
     lookup = other.set_index(["trial", "learning_rate"])["auc"]
@@ -180,9 +180,9 @@ def test_the_searchs_choice_takes_the_least_mean_loss():
         for rate, trials in losses.items()
         for trial, loss in enumerate(trials)
     ]
-    row = selection.select(comparisons.table(records), by="mean").iloc[0]
+    row = selection.select(results.results_frame(records), by="mean").iloc[0]
     assert row["learning_rate"] == 1e-2 and row["aucs"] == {0: 0.71, 1: 0.71}
-    honest = selection.select(comparisons.table(records), by="released").iloc[0]
+    honest = selection.select(results.results_frame(records), by="released").iloc[0]
     assert honest["aucs"] == {0: 0.701, 1: 0.71}
 
 
@@ -191,7 +191,7 @@ def test_a_run_without_a_loss_is_not_chosen():
         trained("RR", 1e-3, 0, 0.9, math.nan, epsilon=1.0),
         trained("RR", 1e-2, 0, 0.6, 0.7, epsilon=1.0),
     ]
-    assert selection.select(comparisons.table(records)).iloc[0]["auc"] == 0.6
+    assert selection.select(results.results_frame(records)).iloc[0]["auc"] == 0.6
 
 
 def test_a_training_without_a_model_counts_as_a_guess():
@@ -200,26 +200,26 @@ def test_a_training_without_a_model_counts_as_a_guess():
         trained("RR", 1e-2, trial, auc, math.nan, epsilon=1.0)
         for trial, auc in enumerate([0.8, math.nan])
     ]
-    row = selection.select(comparisons.table([*good, *half]), by="test").iloc[0]
+    row = selection.select(results.results_frame([*good, *half]), by="test").iloc[0]
     assert row["learning_rate"] == 1e-3 and row["auc"] == 0.7 and row["no_model"] == 0
 
 
 @pytest.mark.parametrize("by", ["test", "released", "mean"])
 def test_a_setting_of_which_nothing_is_left(by):
     lost = [trained("RR", rate, 0, math.nan, math.nan, epsilon=1.0) for rate in RATES]
-    row = selection.select(comparisons.table(lost), by=by).iloc[0]
+    row = selection.select(results.results_frame(lost), by=by).iloc[0]
     assert row["auc"] == 0.5 and row["no_model"] == 1 and row["aucs"] == {0: 0.5}
 
 
 def test_in_half_a_grid_one_lucky_trial_does_not_win():
     lucky = trained("RR", 1e-1, 0, 0.99, 0.6, epsilon=1.0)
-    row = selection.select(comparisons.table([*RECORDS, lucky]), by="test").iloc[0]
+    row = selection.select(results.results_frame([*RECORDS, lucky]), by="test").iloc[0]
     assert row["learning_rate"] == 1e-2 and row["trials"] == 3
 
 
 def test_an_unknown_choice_is_refused():
     with pytest.raises(ValueError, match=r"by must be 'released', 'mean' or 'test', not 'clean'"):
-        selection.select(comparisons.table(RECORDS), by="clean")
+        selection.select(results.results_frame(RECORDS), by="clean")
 
 
 def test_paired_differences_are_students():
@@ -371,7 +371,7 @@ def test_bags_held_out_are_not_trained_on():
         record = trained("LLP", 1e-3, 0, 0.6, 0.6, bag_size=size)
         audit = audited("LLP", 0.1, 1.0, bag_size=size)
         audit.result["bags"] = 45 // size
-        chosen = selection.select(comparisons.table([record, audit])).iloc[0]
+        chosen = selection.select(results.results_frame([record, audit])).iloc[0]
         assert chosen["trained_bags"] == len(run.training)
 
 
@@ -379,7 +379,7 @@ def test_the_fraction_of_runs_that_kept_the_last_epoch():
     settings = {**SETTINGS, "epochs": 2}
     records = [trained("RR", 1e-3, t, 0.7, 0.6, settings=settings, epsilon=1.0) for t in range(4)]
     records[0].result["best_epoch"] = 2
-    assert selection.select(comparisons.table(records))["last_epoch"].tolist() == [0.25]
+    assert selection.select(results.results_frame(records))["last_epoch"].tolist() == [0.25]
 
 
 def test_what_a_target_costs():

@@ -38,7 +38,7 @@ WITHOUT_EXAMPLE = {
     *("report.Report", "report.as_html", "report.as_json", "report.tables"),
     *("report.Advice", "report.Decision", "redrawn.Redrawn", "design.DesignedChannel"),
     *("report.Recommendation", "report.Guarantee"),
-    *("book.sweep.dask", "book.sweep.Engine", "book.chapters.differences.Difference"),
+    *("book.sweep.dask", "book.sweep.grid.Grid", "book.chapters.differences.Difference"),
     "book.chapters.exercises.Feedback",
 }
 

@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from book.chapters import differences, selection, tradeoff
-from book.sweep import comparisons
+from book.sweep import results
 from book.sweep.grid import read_grid
 from book.tools.parameters import ContractError
 
@@ -66,16 +66,13 @@ def test_every_published_run_is_one_of_the_grid(name):
         for described, loss in own.settings()
     }
     runs = published().query("dataset == @name")
-    assert set(runs[comparisons.SETTING[1:]].itertuples(index=False, name=None)) <= settings
-    assert (
-        not runs.duplicated(comparisons.RUN).any()
-        and runs["trial"].between(0, own.trials - 1).all()
-    )
+    assert set(runs[results.SETTING[1:]].itertuples(index=False, name=None)) <= settings
+    assert not runs.duplicated(results.RUN).any() and runs["trial"].between(0, own.trials - 1).all()
     assert (runs["seed"] == own.seed + runs["trial"]).all()
     assert runs["fingerprint"].nunique() == 1 and runs["model"].nunique() == 1
     assert (runs["batch_size"] == runs["bag_size"].clip(own.training["batch_size"])).all()
     for _, setting in runs[~runs["learning_rate"].isin(own.learning_rates)].groupby(
-        comparisons.SETTING
+        results.SETTING
     ):
         assert setting["learning_rate"].between(*own.rate_limits).all()
         tried = np.sort([*setting["learning_rate"].unique(), *own.learning_rates])
@@ -101,7 +98,7 @@ def test_published_advantages_obey_the_theory():
     assert (frame["multiplicative"] <= frame["maximum"]).all()
     assert frame["worth"].between(0, 1 + 1e-9).all()
     # Of one mechanism in one data set there is one advantage.
-    mechanism = frame.groupby(comparisons.SETTING[:-1])[["additive", "multiplicative", "worth"]]
+    mechanism = frame.groupby(results.SETTING[:-1])[["additive", "multiplicative", "worth"]]
     assert (mechanism.nunique() == 1).all(axis=None)
     # The label-DP bound of chapter 4: the additive advantage is at most tanh(epsilon / 2) / 2.
     assert (frame.loc[private, "additive"] <= np.tanh(frame.loc[private, "epsilon"] / 2) / 2).all()
@@ -128,10 +125,10 @@ def test_a_geometric_bag_of_one_is_not_needed():
 
 
 def test_published_points_are_the_tables():
-    found = table("published.csv").sort_values(comparisons.SETTING)
-    expected = selected().sort_values(comparisons.SETTING)
+    found = table("published.csv").sort_values(results.SETTING)
+    expected = selected().sort_values(results.SETTING)
     assert np.allclose(found["auc"], expected["auc"], rtol=1e-5)
-    assert len(found) == published().drop_duplicates(comparisons.SETTING).shape[0]
+    assert len(found) == published().drop_duplicates(results.SETTING).shape[0]
 
 
 def test_the_page_says_how_much_of_the_run_is_done():
@@ -379,9 +376,9 @@ def test_the_power_of_a_detectable_difference(trials):
 
 def test_the_honest_choice_never_beats_the_best_rate_of_each_trial():
     """It may beat the best rate on average, which is the same for all trials."""
-    best = published().groupby([*comparisons.SETTING, "trial"])["auc"].max()
-    bound = best.groupby(comparisons.SETTING).mean()
-    honest = selected().set_index(comparisons.SETTING)["auc"]
+    best = published().groupby([*results.SETTING, "trial"])["auc"].max()
+    bound = best.groupby(results.SETTING).mean()
+    honest = selected().set_index(results.SETTING)["auc"]
     assert (honest <= bound[honest.index] + 1e-12).all()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import integrate, optimize, stats
 
-from book.sweep.comparisons import SETTING
+from book.sweep.results import SETTING
 from labelaudit import checks
 
 # AUCs are similar if they differ by less than this fraction of the range of a curve.

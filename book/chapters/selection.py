@@ -11,7 +11,7 @@ import math
 import pandas as pd
 from scipy import stats
 
-from book.sweep.comparisons import MEASURES, RUN, SETTING, TRAINING, mixed_grids
+from book.sweep.results import MEASURES, RUN, SETTING, TRAINING, mixed_grids
 
 # The AUC of a training that left no model is that of a random guess: to leave it out would reward a
 # learning rate for its failures.
@@ -56,13 +56,17 @@ def select(frame: pd.DataFrame, by: str = "released") -> pd.DataFrame:
     the fraction that kept the weights of the last epoch, `trained_bags` the number of bags not held
     out. A table of more than one grid is an error.
 
-    >>> from book.sweep.comparisons import table
+    >>> from book.sweep.results import results_frame
     >>> from book.sweep.store import Record
     >>> run = {"task": "train", "dataset": "fair", "trial": 0, "mechanism": {"kind": "RR"}}
     >>> settings = {"loss": "cross_entropy"}
     >>> results = {1e-3: {"auc": 0.6, "validation_loss": 0.6}, 1e-2: {"auc": 0.7}}
-    >>> frame = table(
-    ...     Record({**run, "settings": {**settings, "learning_rate": rate}}, "", result)
+    >>> frame = results_frame(
+    ...     Record(
+    ...         configuration={**run, "settings": {**settings, "learning_rate": rate}},
+    ...         data="",
+    ...         result=result,
+    ...     )
     ...     for rate, result in results.items()
     ... )
     >>> [select(frame, by=by)["auc"].item() for by in ("released", "test")]

@@ -21,7 +21,6 @@ from typing import Any, Literal, TypedDict
 
 from book.ledger.check import CHECKS, Smallest, certified, identity
 from book.ledger.check import Refuted as Refuted
-from book.ledger.check import Search as Search
 from labelaudit.command_line import counted, did_you_mean
 
 Verdict = Literal["holds", "false", "loose", "misprint", "gap", "answered", "unchecked"]
@@ -33,8 +32,8 @@ RANKS: dict[Rank, str] = {
     "step": "steps of proofs",
     "text": "the text",
 }
-_NUMBER = re.compile(r"\{(-?[a-z_]\w*(?:[ .(\[*][^{}|:,]*)?)(:[^{}]+)?\}")
-_RANGE = re.compile(r"\{([^{}|]+)\|([^{}|]+)\}")
+_NUMBER = re.compile(r"<([a-z_]\w*)(?::([^<>]+))?>")
+_RANGE = re.compile(r"<([\w.]+)\|([\w.]+)>")
 
 
 class Entry(TypedDict):
@@ -58,8 +57,9 @@ class Row:
 
     `grade` says how the verdict is known, and `proof` has the proof of a row that is proved.
     `fault` is the verdict when the statement is not true as printed. Rows with the same `slip` have
-    one cause. `evidence`, `searched` and `corrected` name the check's variables in braces; {9|99}
-    is the end of a range in the quick and in the full search. A row that is read may have no check.
+    one cause. `evidence`, `searched` and `corrected` quote numbers of the check as <name:.2f>, and
+    <9|99> is the end of a range in the quick and in the full search. A row that is read may have no
+    check.
     """
 
     id: str
@@ -77,25 +77,30 @@ class Row:
     slip: str | None = None
 
     @property
+    def declared(self) -> Verdict:
+        """The verdict that the table declares; `run` says what the check finds."""
+        return "holds" if self.corrected is None and self.fault != "unchecked" else self.fault
+
+    @property
     def mutants(self) -> Sequence[Mapping[str, Any]]:
         """Wrong arguments for the check; each must change the verdict."""
         import_module(f"{__name__}.{self.section}")
         return CHECKS[self.id].mutants if self.id in CHECKS else ()
 
-    def run(self, search: Search, **mutant: Any) -> Entry:
+    def run(self, quick: bool, **mutant: Any) -> Entry:
         """Run the check, as printed or with a mutant's wrong arguments."""
         import_module(f"{__name__}.{self.section}")
         truth, numbers = False, dict[str, Any]()
         if self.id in CHECKS or self.grade != "read":
-            truth, numbers = CHECKS[self.id].function(search, **mutant)
-        expected = bool(truth) != (self.corrected is not None or self.fault == "unchecked")
+            truth, numbers = CHECKS[self.id].run(quick, **mutant)
+        expected = ("holds" if truth else self.fault) == self.declared
         kinds = int | float | str | Fraction | Smallest
         scalars = {name: value for name, value in numbers.items() if isinstance(value, kinds)}
         shown = ", ".join(f"{name} = {value}" for name, value in scalars.items())
         texts = [f"Not as the ledger's table has it: {shown}", "up to this case", ""]
         if expected:
             table = (self.evidence, self.searched, self.corrected or "")
-            texts = [_fill(text, search, numbers) for text in table]
+            texts = [_fill(text, quick, numbers) for text in table]
         return {
             "id": self.id,
             "line": self.line,
@@ -110,24 +115,24 @@ class Row:
         }
 
 
-def _fill(text: str, search: Search, numbers: Mapping[str, Any]) -> str:
-    """Put the numbers and ranges where `text` names them; braces of a set such as {0, 1/2} stay.
+def _fill(text: str, quick: bool, numbers: Mapping[str, Any]) -> str:
+    """Put the numbers and the ends of ranges where `text` has their marks.
 
-    >>> _fill("eta in {0, 1/2}, k to {9|99}, slack {slack:.2f}", Search(quick=True), {"slack": 0.5})
-    'eta in {0, 1/2}, k to 9, slack 0.50'
-    >>> _fill("bags of {sizes}", Search(quick=True), {"sizes": (1, 2)})
+    >>> _fill("P(y < 1), k to <9|99>, slack <slack:.2f>", quick=True, numbers={"slack": 0.5})
+    'P(y < 1), k to 9, slack 0.50'
+    >>> _fill("bags of <sizes>", quick=True, numbers={"sizes": (1, 2)})
     'bags of 1, 2'
     """
 
-    def written(part: re.Match[str]) -> str:
-        value = eval(part[1], {}, dict(numbers))
-        if part[2] and isinstance(value, Fraction):  # Python 3.11 cannot format fractions
-            value = float(value)
+    def written(mark: re.Match[str]) -> str:
+        value = numbers[mark[1]]
         if isinstance(value, list | tuple):
             return ", ".join(map(str, value))
-        return f"{value:{(part[2] or ':')[1:]}}"
+        if mark[2] and isinstance(value, Fraction):  # Python 3.11 cannot format fractions
+            value = float(value)
+        return format(value, mark[2] or "")
 
-    return _NUMBER.sub(written, _RANGE.sub(lambda part: search.pick(part[1], part[2]), text))
+    return _NUMBER.sub(written, _RANGE.sub(r"\1" if quick else r"\2", text))
 
 
 @cache
@@ -158,18 +163,27 @@ def select(only: str | Sequence[str] | None = None) -> Sequence[Row]:
     return [row for row in every if row.id in wanted]
 
 
-def entry(row: Row, search: Search) -> Entry:
+def badge(target: str) -> str:
+    """What the badge of a statement says; `~` before the id leaves the id out.
+
+    >>> badge("T3.5"), badge("~T3.5")
+    ('T3.5 holds', 'holds')
+    """
+    [row] = select(target.removeprefix("~"))
+    return row.declared if target.startswith("~") else f"{row.id} {row.declared}"
+
+
+def entry(row: Row, quick: bool) -> Entry:
     """Run one check; an error names its row."""
     try:
-        return row.run(search)
+        return row.run(quick)
     except Refuted as refuted:
         raise Refuted(f"the check of {row.id} stopped, this is not true: {refuted}") from None
 
 
 def run(only: str | Sequence[str] | None = None, quick: bool = False) -> list[Entry]:
     """Run the checks and return the ledger, one entry for each statement."""
-    search = Search(quick=quick)
-    return [entry(row, search) for row in select(only)]
+    return [entry(row, quick) for row in select(only)]
 
 
 def as_block(item: Entry) -> str:

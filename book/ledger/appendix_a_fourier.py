@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from book.ledger import exact
-from book.ledger.check import Cases, Search, Smallest, check, confirm
+from book.ledger.check import Case, Cases, Smallest, check, confirm
 from book.ledger.closed_forms import enclosure, interval
 from book.ledger.exact import HALF, total
 from labelaudit.bounds import BESSEL_CONSTANT
@@ -39,11 +39,11 @@ def expected_squares(k: int, mu: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @check("LA.4", {"factor": 2})
-def squares_lemma(search: Search, factor: int = 1) -> Cases:
-    sizes = [*range(1, search.pick(260, 400)), 1000, *search.pick((), (10_000, 100_000))]
+def squares_lemma(quick: bool, factor: int = 1) -> Cases:
+    sizes = [*range(1, 260 if quick else 400), 1000, *(() if quick else (10_000, 100_000))]
     first, largest = 0, Smallest()
     for k in sizes:
-        mu = np.geomspace(1e-3 / k, 0.25, 60 if k >= 10_000 else search.pick(120, 300))
+        mu = np.geomspace(1e-3 / k, 0.25, 60 if k >= 10_000 else (120 if quick else 300))
         left = expected_squares(k, mu)
         confirm((left <= squares_form(k, mu, inner=4)).all(), "the bracket of Lemma A.3")
         ratio = left / squares_form(k, mu)
@@ -56,13 +56,16 @@ def squares_lemma(search: Search, factor: int = 1) -> Cases:
     # eta = 1/2, up to 10^7: there the left side is 2/(k+1) C(2k, k) / 4^k
     n = np.unique(np.concatenate([np.arange(1.0, 30_000), np.round(np.geomspace(3e4, 1e7, 2000))]))
     holds = 2 / (n + 1) * stats.binom.pmf(n, 2 * n, 0.5) <= squares_form(n, 0.25)
-    yield not first
+    yield Case(
+        not first, sharp=sharp, right=float(right.mid), first=first, excess=-largest.value - 1,
+        start=n[holds][-1] + 1, size=sizes[-1],
+    )  # fmt: skip
 
 
 @check("LA.4-dft", {"length": 1})
-def parseval(search: Search, length: int = 2) -> Cases:
+def parseval(quick: bool, length: int = 2) -> Cases:
     worst = 0.0
-    for eta in exact.small_bags(search.pick(3, 6)):
+    for eta in exact.small_bags(3 if quick else 6):
         steps = float_differences(eta)
         size = len(steps)
         angles = np.outer(np.arange(size), np.arange(size)) / (len(eta) + length)
@@ -71,7 +74,7 @@ def parseval(search: Search, length: int = 2) -> Cases:
         spectrum = transform @ steps
         gap = abs((steps**2).sum() - (np.abs(spectrum) ** 2).sum())
         worst = max(worst, off_unitary, gap, abs(spectrum[0]))
-    yield worst < 1e-12
+    yield Case(worst < 1e-12, worst=worst, size=len(eta))
 
 
 def float_differences(eta: exact.Bag) -> NDArray[np.float64]:
@@ -80,10 +83,10 @@ def float_differences(eta: exact.Bag) -> NDArray[np.float64]:
 
 
 @check("LA.4-gu2", {"factor": 2})
-def size_of_transform(search: Search, factor: int = 1) -> Cases:
+def size_of_transform(quick: bool, factor: int = 1) -> Cases:
     """Proof of Lemma A.4: |1 - e^{it}|^2 is 2 - 2 cos t."""
     worst = corrected = 0.0
-    for bag in exact.small_bags(search.pick(3, 6)):
+    for bag in exact.small_bags(3 if quick else 6):
         k = len(bag)
         cosine, eta = cosines(k), np.array([[float(value)] for value in bag])
         factors = (1 - eta) ** 2 + eta**2 + 2 * eta * (1 - eta) * cosine
@@ -94,24 +97,24 @@ def size_of_transform(search: Search, factor: int = 1) -> Cases:
     confirm(corrected < 1e-12, "corrected by the factor 2")
     steps_at_zero = exact.differences([Fraction(1), Fraction(0), Fraction(0)])
     alternating = total((-1) ** s * d for s, d in enumerate(steps_at_zero))
-    yield worst < 1e-12
+    yield Case(worst < 1e-12, square=alternating**2 / 4, k=k)
 
 
 @check("LA.4-eq", {"factor": 2})
-def squares_as_cosines(search: Search, factor: int = 1) -> Cases:
+def squares_as_cosines(quick: bool, factor: int = 1) -> Cases:
     def squares(eta: exact.Bag) -> Fraction:
         return exact.sum_of_squares(exact.poisson_binomial(eta))
 
     worst, corrected, distributions = 0.0, 0.0, exact.SMALL_CASES.values()
-    for distribution, k in product(distributions, range(1, search.pick(4, 8))):
+    for distribution, k in product(distributions, range(1, 4 if quick else 8)):
         left = exact.mean_of(distribution, k, squares)
         mu = np.array([float(exact.mean_and_mu(distribution)[1])])
         twice = expected_squares(k, mu)[0]
         worst = max(worst, abs(float(left) - factor * twice / 2))
         corrected = max(corrected, abs(float(left) - twice))
     confirm(corrected < 1e-12, "corrected by the factor 2")
-    sure = exact.sum_of_squares([Fraction(1), Fraction(0), Fraction(0)])
-    yield worst < 1e-12
+    left = exact.sum_of_squares([Fraction(1), Fraction(0), Fraction(0)])
+    yield Case(worst < 1e-12, left=left, distributions=len(distributions), k=k)
 
 
 def times_linear(polynomial: list[Fraction], constant: Any, slope: Any) -> list[Fraction]:
@@ -121,15 +124,15 @@ def times_linear(polynomial: list[Fraction], constant: Any, slope: Any) -> list[
 
 
 @check("LA.5", {"sign": 1})
-def transform_of_differences(search: Search, sign: int = -1) -> Cases:
+def transform_of_differences(quick: bool, sign: int = -1) -> Cases:
     """Lemma A.5 as an identity of polynomials in w = e^{it}, coefficient by coefficient."""
-    for eta in exact.small_bags(search.pick(4, 6)):
+    for eta in exact.small_bags(4 if quick else 6):
         right, pmf = [Fraction(1)], [Fraction(0)] * (len(eta) + 1)
         for prior in eta:
             right = times_linear(right, 1 - prior, prior)
         for labels, probability in exact.labellings(eta):
             pmf[sum(labels)] += probability
-        yield exact.differences(pmf) == times_linear(right, 1, sign)
+        yield Case(exact.differences(pmf) == times_linear(right, 1, sign), size=len(eta))
 
 
 def weights(largest: float, number: int) -> NDArray[np.float64]:
@@ -139,13 +142,13 @@ def weights(largest: float, number: int) -> NDArray[np.float64]:
 
 
 @check("PA.6", {"largest": TWO_THIRDS})
-def cosine_sum(search: Search, largest: float = 1.0) -> Cases:
+def cosine_sum(quick: bool, largest: float = 1.0) -> Cases:
     """Proposition A.6: false for b near 1, true where the paper uses it (b = 2 mu <= 1/2).
 
     Its right side is that of Lemma A.4 with b = 2 mu.
     """
     slack, corrected = Smallest(), Smallest()
-    sizes = [*range(1, search.pick(60, 300)), 1000, *search.pick((), (3000, 10_000))]
+    sizes = [*range(1, 60 if quick else 300), 1000, *(() if quick else (3000, 10_000))]
     for k in sizes:
         b = weights(largest, 60 if k >= 1000 else 400)
         gap = 1 - cosine_terms(k, b).sum(axis=1) / (k + 2) / squares_form(k, b / 2)
@@ -157,7 +160,10 @@ def cosine_sum(search: Search, largest: float = 1.0) -> Cases:
     left = (a**2 + (2 * a - 1) ** 2) / 2
     right = squares_form(interval.mpf(2), interval.mpf(99) / 200, math=interval)
     confirm(enclosure(left) > right, "the counterexample")
-    yield slack.value >= 0
+    yield Case(
+        slack.value >= 0, left=left, right=float(right.mid), corrected=corrected,
+        size=sizes[-1], largest=largest,
+    )  # fmt: skip
 
 
 def middle_block(k: int, closed: bool = False) -> slice:
@@ -166,9 +172,9 @@ def middle_block(k: int, closed: bool = False) -> slice:
 
 
 @check("PA.6-mid", {"largest": TWO_THIRDS})
-def middle_of_the_sum(search: Search, largest: float = 1.0) -> Cases:
+def middle_of_the_sum(quick: bool, largest: float = 1.0) -> Cases:
     slack, corrected = Smallest(), Smallest()
-    for k in range(1, search.pick(60, 300)):
+    for k in range(1, 60 if quick else 300):
         b = weights(largest, 300)
         cases = [f"k = {k}, b = {value:.4g}" for value in b]
         whole, block = (k + 2) * (1 - b) ** k, cosine_terms(k, b)[:, middle_block(k)].sum(axis=1)
@@ -179,18 +185,18 @@ def middle_of_the_sum(search: Search, largest: float = 1.0) -> Cases:
     a = Fraction(1, 4)
     left, right = 2 * (a - (1 - a)) ** 2 + a**2, 4 * a**2
     confirm(left > right, "the counterexample")
-    yield slack.value >= 0
+    yield Case(slack.value >= 0, left=left, right=right, corrected=corrected, k=k, largest=largest)
 
 
 @check("PA.6-sym", {"closed": True})
-def symmetry_of_the_blocks(search: Search, closed: bool = False) -> Cases:
+def symmetry_of_the_blocks(quick: bool, closed: bool = False) -> Cases:
     """Proof of Proposition A.6: when 4 divides k + 2 the index u = (k+2)/4 is counted once more.
 
     With that index in the middle block (`closed`) the first and the last block are equal.
     """
     b = np.array([0.01, 0.1, 0.3, 0.5, 0.8])
     unequal = []
-    for k in range(1, search.pick(60, 400)):
+    for k in range(1, 60 if quick else 400):
         terms, block = cosine_terms(k, b), middle_block(k, closed)
         excess = terms[:, : block.start].sum(axis=1) - terms[:, block.stop :].sum(axis=1)
         extra = (1 - b) ** k * ((k + 2) % 4 == 0 and not closed)
@@ -198,8 +204,7 @@ def symmetry_of_the_blocks(search: Search, closed: bool = False) -> Cases:
         if (np.abs(excess) > 1e-12).any():
             unequal.append(k)
     first = HALF**2  # the first block at k = 2, a = b = 1/2
-    shown = ", ".join(map(str, unequal[:4]))
-    yield not unequal
+    yield Case(not unequal, first=first, twice=2 * first, shown=unequal[:4], k=k)
 
 
 def bump(x: Any, alpha: Any) -> Any:
@@ -208,16 +213,16 @@ def bump(x: Any, alpha: Any) -> Any:
 
 
 @check("PA.7", {"constant": 0.99})
-def riemann_sum(search: Search, constant: float = 1.0) -> Cases:
-    alpha = np.geomspace(1e-3, 1e9, search.pick(200, 1500))
+def riemann_sum(quick: bool, constant: float = 1.0) -> Cases:
+    alpha = np.geomspace(1e-3, 1e9, 200 if quick else 1500)
     slack, alone = Smallest(), Smallest()
-    for m in (*range(1, search.pick(60, 400)), 1000, *search.pick((), (10_000,))):
+    for m in (*range(1, 60 if quick else 400), 1000, *(() if quick else (10_000,))):
         sums = bump(np.arange(m // 4 + 1) / m, alpha[:, None]).sum(axis=1) / m
         main = constant * np.sqrt(np.pi) / (4 * alpha**1.5)
         cases = [f"m = {m}, alpha = {value:.4g}" for value in alpha]
         slack.see(1 - sums / (main + 1 / (e * alpha * m)), cases)
         alone.see(1 - sums / main, cases)
-    yield alone.value >= -1e-12
+    yield Case(alone.value >= -1e-12, least=slack, m=m)
 
 
 def bump_integral(alpha: float, low: Any, high: Any) -> Any:
@@ -227,36 +232,40 @@ def bump_integral(alpha: float, low: Any, high: Any) -> Any:
 
 
 @check("PA.7-idx", {"scaled": True, "overshoot": 1})
-def split_at_the_peak(search: Search, scaled: bool = False, overshoot: int = 0) -> Cases:
+def split_at_the_peak(quick: bool, scaled: bool = False, overshoot: int = 0) -> Cases:
     whole = bump_integral(16.0, 0.0, 0.25)
     confirm(1 / (64 * e) > whole, "the counterexample survives the corrected limits")
-    for m, alpha in product(range(4, search.pick(40, 200), 4), (1.0, 4.0, 16.0, 50.0, 400.0, 5e4)):
+    for m, alpha in product(range(4, 40 if quick else 200, 4), (1.0, 4.0, 16.0, 50.0, 400.0, 5e4)):
         start = int(np.ceil((m if scaled else 1) / np.sqrt(alpha)))
         upper = bump(np.arange(start, m // 4 + 1) / m, alpha).sum() / m
         low, high = (start - 1) / m, 0.25 if scaled else 0.25 - 1 / m
         bound = bump_integral(alpha, low, max(low, high)) + overshoot / (e * alpha * m)
-        yield [bound - upper + 1e-15], [f"m = {m}, alpha = {alpha:.4g}"]
+        slack = bound - upper + 1e-15
+        yield Case(slack=[slack], at=[f"m = {m}, alpha = {alpha:.4g}"], whole=whole, m=m)
 
 
 @check("PA.8", {"upper": 17.0}, {"lower": 1.9})
-def cosine_parabolas(search: Search, upper: float = 4 * pi, lower: float = 2.0) -> Cases:
+def cosine_parabolas(quick: bool, upper: float = 4 * pi, lower: float = 2.0) -> Cases:
     """Proposition A.8, as 1 - cos(2 pi t) = 2 sin^2(pi t), which does not cancel near 0."""
-    linear = np.linspace(1e-4, 0.25, search.pick(999, 99_999))
+    linear = np.linspace(1e-4, 0.25, 999 if quick else 99_999)
     t = np.concatenate([np.geomspace(1e-9, 0.25, 2000), linear])
     curvature = 2 * np.sin(np.pi * t) ** 2 / t**2
+    ceiling, least = lower * pi**2, curvature.min()
     left = lower * np.pi**2 * (1 + 1e-12) - curvature.max()  # equality in the limit t = 0
-    right = curvature.min() - upper
-    ceiling = lower * pi**2
-    yield min(left, right) >= 0
+    right = least - upper
+    yield Case(
+        min(left, right) >= 0, least=least, upper=upper, ceiling=ceiling, right=right, points=len(t)
+    )
 
 
 @check("T3.4-range", {"last": 1})
-def range_of_the_sum(search: Search, last: int = 0) -> Cases:
+def range_of_the_sum(quick: bool, last: int = 0) -> Cases:
     pair = exact.independent_advantage(HALF, 2)
-    for k in range(1, search.pick(7, 13)):
+    for k in range(1, 7 if quick else 13):
         steps = exact.differences(exact.binomial(k, HALF))[: k + 1 + last]
         bound = Fraction(1, 4) * sum(map(abs, steps))
-        yield [bound - exact.independent_advantage(HALF, k + 1)], [f"k = {k}, eta = 1/2"]
+        slack = bound - exact.independent_advantage(HALF, k + 1)
+        yield Case(slack=[slack], at=[f"k = {k}, eta = 1/2"], pair=pair, k=k)
 
 
 def printed_roots(k: Any, mu: Any, power: float) -> tuple[Any, Any]:
@@ -267,28 +276,29 @@ def printed_roots(k: Any, mu: Any, power: float) -> tuple[Any, Any]:
 
 
 @check("T3.4-2nd", {"power": 0.0})
-def second_root(search: Search, power: float = 0.5) -> Cases:
+def second_root(quick: bool, power: float = 0.5) -> Cases:
     """Proof of Theorem 3.4: put c_k = sqrt(p(1-p)) + 1/sqrt(k) into Lemma A.3.
 
     The part 1/sqrt(k) of c_k gives k^(1/4) sqrt(1/sqrt(k)) = 1 times sqrt(A^k + 1/(mu k)^(3/2)).
     """
     mu, largest = np.geomspace(1e-6, 0.25, 60), 0.0
     factor = (printed_roots(16.0, mu, power)[1] / printed_roots(16.0, mu, 0)[1]).min()
-    for stretch in np.geomspace(1, 1e4, search.pick(40, 400)):
+    for stretch in np.geomspace(1, 1e4, 40 if quick else 400):
         k = np.ceil(2 / mu * np.log(1 / mu) * stretch)
         first, second = printed_roots(k, mu, 0.5)
         largest = max(largest, (sum_form(k, mu, mu) / (first + second) / np.log(8 * k)).max())
         confirm((BESSEL_CONSTANT / np.sqrt(k * mu) <= first).all(), "the first root is enough")
     confirm(largest <= 2, "the display bounds Lemma A.3 up to 2 log(8k) under the condition on k")
-    yield abs(factor - 1) <= 1e-9
+    yield Case(abs(factor - 1) <= 1e-9, factor=factor, largest=largest)
 
 
 @check("T3.4-cond", {"factor": 1.0})
-def condition_on_size(search: Search, factor: float = 2.0) -> Cases:
-    mu = np.geomspace(1e-12, 0.25, search.pick(400, 4000))
+def condition_on_size(quick: bool, factor: float = 2.0) -> Cases:
+    mu = np.geomspace(1e-12, 0.25, 400 if quick else 4000)
     start = factor / mu * np.log(1 / mu)
-    yield (1.5 / start < 2 * mu).all()  # then the left side falls
-    for stretch in np.geomspace(1, 1e6, search.pick(30, 200)):
+    yield Case((1.5 / start < 2 * mu).all(), values=len(mu))  # then the left side falls
+    for stretch in np.geomspace(1, 1e6, 30 if quick else 200):
         k = start * stretch
         left = k * np.log1p(-2 * mu) + 1.5 * np.log(k)
-        yield np.log(mu) - left, [f"mu = {m:.4g}, k = {j:.4g}" for m, j in zip(mu, k, strict=True)]
+        cases = [f"mu = {m:.4g}, k = {j:.4g}" for m, j in zip(mu, k, strict=True)]
+        yield Case(slack=np.log(mu) - left, at=cases, values=len(mu))

@@ -16,7 +16,7 @@ import sympy
 from scipy import special, stats
 
 from book.ledger import exact
-from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.check import Case, Cases, check, confirm
 from book.ledger.exact import HALF, total
 
 Q, EPSILON = sympy.symbols("q epsilon", positive=True)
@@ -72,13 +72,13 @@ def square_terms(size: int, name: str, divide: bool = True) -> tuple[Fraction, .
 
 
 @check("TD.1", {"divide": False}, {"weight": Fraction(103, 100)})
-def optimal_predictor(search: Search, divide: bool = True, weight: Fraction = Fraction(1)) -> Cases:
+def optimal_predictor(quick: bool, divide: bool = True, weight: Fraction = Fraction(1)) -> Cases:
     """At h* the risk of cross entropy (positives weighted) has zero slope and positive curvature.
 
     The excess of squared error is Var(h-h*)/k + (E(h-h*))^2, zero only for h = h* a.s.
     """
     grid = [Fraction(j, 12) for j in range(1, 12)]
-    for size in range(1, search.pick(4, 5)):
+    for size in range(1, 4 if quick else 5):
         table = list(noisy_bags(size, divide, TRUE_THETA))
         for low, high in product(grid, repeat=2):
             gaps, excess = (low - PRIOR[0], high - PRIOR[1]), Fraction(0)
@@ -86,7 +86,7 @@ def optimal_predictor(search: Search, divide: bool = True, weight: Fraction = Fr
                 p, noisy = low + (high - low) * x, alpha + noise
                 excess += mass * ((p - noisy) ** 2 - (best - noisy) ** 2)
             closed = (gaps[0] - gaps[1]) ** 2 / 4 / size + (sum(gaps) / 2) ** 2
-            yield excess == closed > 0
+            yield Case(excess == closed > 0, points=len(grid), size=size)
         slopes, curves = [Fraction(0)] * 2, [Fraction(0)] * 3
         for mass, x, p, alpha, noise in table:  # h(0) counts 1 - x in the prediction, h(1) x
             y = alpha + noise
@@ -94,70 +94,71 @@ def optimal_predictor(search: Search, divide: bool = True, weight: Fraction = Fr
             slopes = [a + mass * slope * b for a, b in zip(slopes, (1 - x, x), strict=True)]
             squares = ((1 - x) ** 2, x * (1 - x), x**2)
             curves = [a + mass * curve * b for a, b in zip(curves, squares, strict=True)]
-        yield not any(slopes) and curves[0] > 0 and curves[0] * curves[2] > curves[1] ** 2
+        yield Case(not any(slopes) and curves[0] > 0 and curves[0] * curves[2] > curves[1] ** 2)
 
 
 @check("TD.2-bias", {"divide": False}, {"slopes": {"fourth power": lambda p, y: 4 * (p - y) ** 3}})
-def unbiased_gradient(
-    search: Search, divide: bool = True, slopes: dict[str, Slope] = SLOPES
-) -> Cases:
-    for size, slope, axis in product(range(1, search.pick(4, 7)), slopes.values(), (0, 1)):
-        yield not total(
+def unbiased_gradient(quick: bool, divide: bool = True, slopes: dict[str, Slope] = SLOPES) -> Cases:
+    for size, slope, axis in product(range(1, 4 if quick else 7), slopes.values(), (0, 1)):
+        bias = total(
             mass * (slope(p, alpha + noise) - slope(p, alpha)) * x**axis
             for mass, x, p, alpha, noise in noisy_bags(size, divide)
         )
+        yield Case(bias == 0)
 
 
 @check("TD.2-var", {"divide": False})
-def gradient_square(search: Search, divide: bool = True) -> Cases:
+def gradient_square(quick: bool, divide: bool = True) -> Cases:
     a, b, alpha, first, second, z = sympy.symbols("a b alpha m1 m2 Z")
     grown = sympy.expand((a * (alpha + z) + b) ** 2 - (a * alpha + b) ** 2)
     mean = grown.coeff(z, 1) * first + grown.coeff(z, 2) * second
     confirm(sympy.simplify(mean.subs(first, 0) - a**2 * second) == 0, "given the bag and alpha")
-    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
+    for size, name in product(range(1, 4 if quick else 7), SLOPES):
         noisy, clean, added, _ = square_terms(size, name, divide)
-        yield noisy == clean + added
+        yield Case(noisy == clean + added)
 
 
 @check("TD.2-max", {"choose": min})
-def largest_variance(search: Search, choose: Callable[[list[Fraction]], Fraction] = max) -> Cases:
+def largest_variance(quick: bool, choose: Callable[[list[Fraction]], Fraction] = max) -> Cases:
     ratios = []
-    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
+    for size, name in product(range(1, 4 if quick else 7), SLOPES):
         variances = [exact.moments(size, HALF, count)[1] for count in range(size + 1)]
         *_, added, bare = square_terms(size, name)
         ratios.append(added / (choose(variances) * bare))
-    yield max(ratios) <= 1
+    yield Case(max(ratios) <= 1, least=min(ratios), worst=max(ratios))
 
 
 @check("D-varGeom", {"laplace": 1.0})
-def variance_of_geometric(search: Search, laplace: float = 2.0) -> Cases:
+def variance_of_geometric(quick: bool, laplace: float = 2.0) -> Cases:
     generating = Q * sympy.diff(Q * sympy.diff(1 / (1 - Q), Q), Q)  # sum of j^2 q^j
     variance = 2 * (1 - Q) / (1 + Q) * generating
     same = sympy.simplify(variance - 2 * Q / (1 - Q) ** 2) == 0
     square = (sympy.exp(EPSILON / 2) - sympy.exp(-EPSILON / 2)) ** 2
     rewritten = sympy.simplify((Q / (1 - Q) ** 2).subs(Q, sympy.exp(-EPSILON)) * square)
     confirm(rewritten == 1, "q/(1-q)^2 = 1/(2 sinh(eps/2))^2")
-    grid = [2.0 ** (j / 4) for j in range(-4 * search.pick(6, 20), 21)]
+    grid = [2.0 ** (j / 4) for j in range(-4 * (6 if quick else 20), 21)]
     ratios = [2 / (2 * sinh(eps / 2)) ** 2 * eps**2 / laplace for eps in grid]
-    yield same and max(ratios) < 1 and all(a > b for a, b in pairwise(ratios))
+    falls = max(ratios) < 1 and all(a > b for a, b in pairwise(ratios))
+    first, last, start, end = ratios[0], ratios[-1], grid[0], grid[-1]
+    yield Case(same and falls, first=first, last=last, start=start, end=end, points=len(grid))
 
 
 @check("D-clipvar", {"divide": False})
-def clipping_helps(search: Search, divide: bool = True) -> Cases:
+def clipping_helps(quick: bool, divide: bool = True) -> Cases:
     """q/((1-q)^2 k^2) (2 - (q^s + q^(k-s))/(1+q)), against 2q/((1-q)^2 k^2) before clipping."""
     worst, printed = Fraction(0), exact.moments(2, HALF, 1, False)[1]
-    for size, ratio, count in exact.noisy_counts(search):
+    for size, ratio, count in exact.noisy_counts(quick):
         unit = ratio / (1 - ratio) ** 2 / size**2
         variance = exact.moments(size, ratio, count, divide)[1]
         if divide:
             saved = (ratio**count + ratio ** (size - count)) / (1 + ratio)
             confirm(variance == unit * (2 - saved), "the closed form of the variance")
         worst = max(worst, variance / (2 * unit))
-    yield worst < 1
+    yield Case(worst < 1, worst=worst, printed=printed)
 
 
 @check("D-varRR", {"wrong": 1})
-def variance_of_response(search: Search, wrong: int = 0) -> Cases:
+def variance_of_response(quick: bool, wrong: int = 0) -> Cases:
     """The debiased noisy label takes two values that are (e+1)/(e-1) apart."""
     odds = sympy.symbols("odds", positive=True)
     flip = 1 / (1 + wrong + odds)
@@ -165,25 +166,25 @@ def variance_of_response(search: Search, wrong: int = 0) -> Cases:
     for ratio, label in product(exact.RATIOS, (0, 1)):
         same = exact.moments(1, ratio, label)[1] == 1 / ratio / (1 - 1 / ratio) ** 2
         confirm(same, "LLP+Geom with k = 1 has the same variance")
-    yield sympy.simplify(variance - odds / (1 - odds) ** 2) == 0
+    yield Case(sympy.simplify(variance - odds / (1 - odds) ** 2) == 0)
 
 
 @check("D-1/k2", {"clipped": False})
-def less_noise(search: Search, clipped: bool = True) -> Cases:
+def less_noise(quick: bool, clipped: bool = True) -> Cases:
     """The mean of k debiased labels has variance e^eps/((1-e^eps)^2 k), for all labels."""
     worst, scaled = Fraction(0), Fraction(2)
-    for size, ratio, count in exact.noisy_counts(search):
+    for size, ratio, count in exact.noisy_counts(quick):
         unit = ratio / (1 - ratio) ** 2  # the variance of one debiased label
         variance = exact.moments(size, ratio, count)[1] if clipped else 2 * unit / size**2
         confirm(size > 1 or not clipped or variance == unit, "at k = 1 the two coincide")
         if size > 1:
             worst = max(worst, variance * size / unit)
         scaled = min(scaled, variance * size**2 / unit)
-    yield worst < 1
+    yield Case(worst < 1, worst=worst, scaled=scaled)
 
 
 @check("D-traj", {"predictor": "linear"})
-def expected_trajectory(search: Search, predictor: str = "logistic") -> Cases:
+def expected_trajectory(quick: bool, predictor: str = "logistic") -> Cases:
     start, rate, x, z1, z2, alpha = sympy.symbols("theta0 rate x z1 z2 alpha")
     first = start - 2 * rate * x * (x * start - alpha - z1)
     second = sympy.expand(first - 2 * rate * x * (x * first - alpha - z2))
@@ -200,11 +201,12 @@ def expected_trajectory(search: Search, predictor: str = "logistic") -> Cases:
     noisy = second_iterate(predicted)
     # debiased RR at e^epsilon = 3 gives 3/2 or -1/2, so theta_1 is ln 3 (probability 3/4) or -ln 3
     response = second_iterate(3 / 4 * 3 / 4 + 1 / 4 * 1 / 4)
-    yield predictor == "linear" or max(abs(noisy - clean), abs(response - clean)) < 1e-9
+    apart = max(abs(noisy - clean), abs(response - clean))
+    yield Case(predictor == "linear" or apart < 1e-9, clean=clean, noisy=noisy)
 
 
 @check("D-proper", {"mean": HALF, "outcome": 1})
-def proper_losses(search: Search, mean: Fraction = Fraction(2), outcome: int = 2) -> Cases:
+def proper_losses(quick: bool, mean: Fraction = Fraction(2), outcome: int = 2) -> Cases:
     p, mu = sympy.symbols("p mu")
     entropy = -mu * sympy.log(p) - (1 - mu) * sympy.log(1 - p)
     slope = sympy.simplify(sympy.diff(entropy, p) - (p - mu) / (p * (1 - p)))
@@ -212,37 +214,37 @@ def proper_losses(search: Search, mean: Fraction = Fraction(2), outcome: int = 2
     square = sympy.diff((p - mu) ** 2, p)
     confirm(sympy.simplify(square - 2 * (p - mu)) == 0, "and 2(p - mu) for squared error")
     value = -outcome * log(0.9) - (1 - outcome) * log(0.1)
-    yield 0 < mean < 1 and value >= 0
+    yield Case(0 < mean < 1 and value >= 0, value=value)
 
 
 @check("TD.1-mean", {"summed": True})
-def mean_of_proportion(search: Search, summed: bool = False) -> Cases:
-    for size in range(1, search.pick(4, 7)):
+def mean_of_proportion(quick: bool, summed: bool = False) -> Cases:
+    for size in range(1, 4 if quick else 7):
         for features in product((0, 1), repeat=size):
             pmf = exact.poisson_binomial([PRIOR[x] for x in features])
             mean = total(Fraction(s, size) * mass for s, mass in enumerate(pmf))
             confirm(mean == sum(PRIOR[x] for x in features) / size, "E(alpha) averages h*")
     mean = (PRIOR[0] + PRIOR[1]) / 2
     printed = [sum(PRIOR.values()) / 2] if summed else [PRIOR[x] / 2 for x in (0, 1)]
-    yield mean in printed
+    yield Case(mean in printed)
 
 
 @check("TD.2-cross", {"with_noise": True})
-def cross_term(search: Search, with_noise: bool = False) -> Cases:
+def cross_term(quick: bool, with_noise: bool = False) -> Cases:
     def cross(size: int, name: str, with_noise: bool) -> Fraction:
         return total(
             mass * SLOPES[name](p, alpha) * RATES[name](p) * (1 + x**2) * noise**with_noise
             for mass, x, p, alpha, noise in noisy_bags(size)
         )
 
-    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
+    for size, name in product(range(1, 4 if quick else 7), SLOPES):
         confirm(cross(size, name, True) == 0, "with the noise the cross term vanishes")
     shown = cross(1, "squared error", with_noise)
-    yield shown == 0
+    yield Case(shown == 0, shown=shown)
 
 
 @check("TD.2-trace", {"theta": TRUE_THETA})
-def trace_of_covariance(search: Search, theta: Theta = OTHER_THETA) -> Cases:
+def trace_of_covariance(quick: bool, theta: Theta = OTHER_THETA) -> Cases:
     def parts(size: int, name: str) -> tuple[Fraction, Fraction, Fraction]:
         norm = trace = centre = Fraction(0)
         for axis in (0, 1):
@@ -254,8 +256,8 @@ def trace_of_covariance(search: Search, theta: Theta = OTHER_THETA) -> Cases:
             centre += mean**2
         return norm, trace, centre
 
-    for size, name in product(range(1, search.pick(4, 7)), SLOPES):
+    for size, name in product(range(1, 4 if quick else 7), SLOPES):
         norm, trace, centre = parts(size, name)
         confirm(norm == trace + centre, "E|X|^2 = tr Cov(X) + |E X|^2")
     norm, trace, centre = parts(1, "squared error")
-    yield norm == trace
+    yield Case(norm == trace, norm=norm, trace=trace, centre=centre)

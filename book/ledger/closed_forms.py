@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from book.ledger.check import Search
 from labelaudit import bounds
 from labelaudit.advantage import additive_advantage
 from labelaudit.bounds.exact import log_independent_advantage as log_independent_advantage
@@ -83,7 +82,7 @@ def thinned_spread(k: int, high: float, weight: float) -> float:
 
 
 @dataclass(frozen=True)
-class Case:
+class Example:
     """One distribution of eta, a bag size, one example's prior, and the exact advantages."""
 
     distribution: str
@@ -96,57 +95,57 @@ class Case:
     standard_error: float = 0.0
 
 
-def constant_cases(search: Search) -> Iterator[Case]:
+def constant_cases(quick: bool) -> Iterator[Example]:
     """Labels independent of features, to bags of 10^5."""
     sizes = [2, 3, 4, 5, 8, 16, 100, 1000, 100_000]
-    grid = np.concatenate([np.geomspace(1e-4, 0.4, search.pick(8, 40)), [0.45, 0.49, 0.499, 0.5]])
-    for k in search.pick(sizes, [*range(2, 200), *sizes[-2:], 10_000]):
+    grid = np.concatenate([np.geomspace(1e-4, 0.4, 8 if quick else 40), [0.45, 0.49, 0.499, 0.5]])
+    for k in sizes if quick else [*range(2, 200), *sizes[-2:], 10_000]:
         gains = np.exp(log_independent_advantage(grid, k))
         for p, gain in zip(grid, gains, strict=True):
-            yield Case("constant", k, p, p * (1 - p), p, float(gain), float(gain))
+            yield Example("constant", k, p, p * (1 - p), p, float(gain), float(gain))
 
 
-def half_cases(search: Search) -> Iterator[Case]:
+def half_cases(quick: bool) -> Iterator[Example]:
     """eta in {0, 1/2}: the distribution that spends mu most effectively, to bags of 10^5.
 
     The last bag of each is the smallest that meets k >= (2/mu) log(1/mu), as Theorem 3.4 asks.
     """
-    for weight in np.geomspace(4e-4, 1, search.pick(8, 30)):
+    for weight in np.geomspace(4e-4, 1, 8 if quick else 30):
         mu = weight / 4
-        sizes = search.pick((2, 3, 10, 100, 10_000), (2, 3, 4, 5, 7, 10, 30, 100, 1000, 100_000))
+        sizes = (2, 3, 10, 100, 10_000) if quick else (2, 3, 4, 5, 7, 10, 30, 100, 1000, 100_000)
         for k in (*sizes, int(np.ceil(2 / mu * np.log(1 / mu)))):
             gain = half_or_nothing(float(weight), k)
-            yield Case("{0, 1/2}", k, weight / 2, mu, 0.5, gain, weight * gain)
+            yield Example("{0, 1/2}", k, weight / 2, mu, 0.5, gain, weight * gain)
 
 
-def two_point_cases(search: Search) -> Iterator[Case]:
+def two_point_cases(quick: bool) -> Iterator[Example]:
     """eta in {low, high}, exact mixtures of two binomials."""
     every = tuple(product((0, 1e-3, 0.1, 0.3), (0.4, 0.6, 0.99)))
-    points = search.pick(((0.001, 0.4), (0.1, 0.9)), every)
+    points = ((0.001, 0.4), (0.1, 0.9)) if quick else every
     for (low, high), weight in product(points, (0.0, 0.01, 0.3, 0.7)):
         p = (1 - weight) * low + weight * high
         mu = (1 - weight) * low * (1 - low) + weight * high * (1 - high)
         if mu == 0:
             continue
-        for k in search.pick((2, 5, 40), (2, 3, 5, 12, 40, 150, 400)):
+        for k in (2, 5, 40) if quick else (2, 3, 5, 12, 40, 150, 400):
             at_low, at_high, total = map(float, bounds.two_point_advantage(low, high, weight, k))
             name = f"{{{low}, {high}}}"
-            yield Case(name, k, p, mu, low, at_low, total)
-            yield Case(name, k, p, mu, high, at_high, total)
+            yield Example(name, k, p, mu, low, at_low, total)
+            yield Example(name, k, p, mu, high, at_high, total)
 
 
-def beta_cases(search: Search) -> Iterator[Case]:
+def beta_cases(quick: bool) -> Iterator[Example]:
     """eta ~ Beta(a, b): bags sampled, each bag's advantage exact; carries a standard error."""
-    rng, draws = np.random.default_rng(20240), search.pick(2000, 20_000)
-    shapes, sizes = ((2, 30), (1, 1), (0.1, 0.3), (40, 40)), search.pick((2, 16), (2, 8, 64))
+    rng, draws = np.random.default_rng(20240), 2000 if quick else 20_000
+    shapes, sizes = ((2, 30), (1, 1), (0.1, 0.3), (40, 40)), (2, 16) if quick else (2, 8, 64)
     for (a, b), k in product(shapes, sizes):
         p, mu = a / (a + b), a * b / ((a + b) * (a + b + 1))
         gains = bag_advantage(rng.beta(a, b, (draws, k)))
         error = float(gains.std(ddof=1)) / draws**0.5
-        yield Case(f"Beta({a}, {b})", k, p, mu, np.nan, np.nan, float(gains.mean()), error)
+        yield Example(f"Beta({a}, {b})", k, p, mu, np.nan, np.nan, float(gains.mean()), error)
 
 
-def all_cases(search: Search) -> list[Case]:
+def all_cases(quick: bool) -> list[Example]:
     """Every distribution of the search."""
     parts = (constant_cases, half_cases, two_point_cases, beta_cases)
-    return [case for part in parts for case in part(search)]
+    return [case for part in parts for case in part(quick)]

@@ -53,7 +53,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         must_be_writable(arguments.json)
     entries = []
     for row in selected:
-        entries.append(ledger.entry(row, ledger.Search(quick=arguments.quick)))
+        entries.append(ledger.entry(row, arguments.quick))
         print(ledger.as_block(entries[-1]), flush=True)
     print(ledger.as_totals(entries))
     if arguments.json is not None:

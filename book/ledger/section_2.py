@@ -7,7 +7,7 @@ from math import comb, inf
 import sympy
 
 from book.ledger import exact
-from book.ledger.check import Cases, Search, check, confirm
+from book.ledger.check import Case, Cases, check, confirm
 from book.ledger.exact import HALF, total
 
 ODDS = (Fraction(3, 2), Fraction(2), Fraction(5))
@@ -29,44 +29,44 @@ def largest_event_ratio(channel: exact.Channel, size: int) -> Fraction | float:
 
 
 @check("D2.1", {"flip_scale": HALF})
-def label_differential_privacy(search: Search, flip_scale: Fraction = Fraction(1)) -> Cases:
-    size = search.pick(2, 3)
+def label_differential_privacy(quick: bool, flip_scale: Fraction = Fraction(1)) -> Cases:
+    size = 2 if quick else 3
     for odds in ODDS:
         flip = flip_scale * exact.flip_for(odds)
         cases = [(exact.randomized_response(flip), m) for m in (1, 2)]
         cases += [(exact.geometric_proportions(k, 1 / odds), k) for k in range(1, size + 1)]
         for channel, m in cases:
-            yield largest_event_ratio(channel, m) == odds
+            yield Case(largest_event_ratio(channel, m) == odds, size=size)
     for bag_size in (1, 2, 3):
-        yield largest_event_ratio(exact.label_proportions, bag_size) == inf
+        yield Case(largest_event_ratio(exact.label_proportions, bag_size) == inf, size=size)
 
 
 @check("S2-RR", {"denominator": 2})
-def flip_probability(search: Search, denominator: int = 1) -> Cases:
+def flip_probability(quick: bool, denominator: int = 1) -> Cases:
     epsilon = sympy.Symbol("epsilon", positive=True)
     flip = 1 / (denominator + sympy.exp(epsilon))
-    for odds, m in product(ODDS, (1, 2, search.pick(2, 3))):
+    for odds, m in product(ODDS, (1, 2, 2 if quick else 3)):
         channel = exact.randomized_response(exact.flip_for(odds))
         confirm(exact.odds_ceiling(channel, m) == odds, "the likelihood ratio of RR is e^epsilon")
-    yield sympy.simplify((1 - flip) / flip - sympy.exp(epsilon)) == 0
+    yield Case(sympy.simplify((1 - flip) / flip - sympy.exp(epsilon)) == 0)
 
 
 @check("S2-alpha", {"extra": 1})
-def released_proportion(search: Search, extra: int = 0) -> Cases:
-    size = search.pick(4, 6)
+def released_proportion(quick: bool, extra: int = 0) -> Cases:
+    size = 4 if quick else 6
     for k in range(1, size + 1):
         eta = [Fraction(1, j + 2) for j in range(k)]
         mean = total(w * Fraction(sum(y), k + extra) for y, w in exact.labellings(eta))
-        yield mean == total(eta) / k
+        yield Case(mean == total(eta) / k, size=size)
         values = {next(iter(exact.label_proportions(y))) for y, _ in exact.labellings(eta)}
         confirm(values == {Fraction(s, k) for s in range(k + 1)}, "alpha takes k+1 values")
 
 
 @check("S2-consist", {"bias": Fraction(1, 1000)})
-def proportion_matching_consistent(search: Search, bias: Fraction = Fraction(0)) -> Cases:
+def proportion_matching_consistent(quick: bool, bias: Fraction = Fraction(0)) -> Cases:
     low, high, scale = sympy.symbols("low high scale", positive=True)
     eta = (sympy.Rational(1, 5), sympy.Rational(3, 4))
-    sizes = search.pick((1, 2), (1, 2, 3, 4))
+    sizes = (1, 2) if quick else (1, 2, 3, 4)
 
     def risk(values: tuple[sympy.Expr, sympy.Expr], k: int, logarithmic: bool) -> sympy.Expr:
         result = sympy.Integer(0)
@@ -90,4 +90,5 @@ def proportion_matching_consistent(search: Search, bias: Fraction = Fraction(0))
         objective = risk((low, high), k, logarithmic)
         slope = [sympy.diff(objective, v).subs(at_eta) for v in (low, high)]
         hessian = sympy.hessian(objective, (low, high)).subs(at_eta)
-        yield not any(slope) and hessian.is_positive_definite
+        least = not any(slope) and hessian.is_positive_definite
+        yield Case(least, single=off[0], pair=off[1], sizes=sizes)

@@ -1,21 +1,9 @@
-"""The sweep behind the curves of privacy and utility: every mechanism of a grid, trained.
+"""The sweep behind the curves of privacy and utility: every mechanism of a `grid`, trained.
 
-`runs` compares a `grid` with the `store` and has what it lacks done by one of the `engines`.
-`advantages` audits each mechanism, `comparisons` makes a table of the results.
+`runs` has what the `store` lacks done by an `engine`; `audits` computes each mechanism's advantage.
 """
 
-from book.sweep.runs import (
-    Schedule,
-    SweepFailed,
-    complete,
-    configurations,
-    load,
-    plan,
-    run,
-    train_once,
-)
-from labelaudit.engines import Engine, dask, default_workers, local
+from book.sweep.engine import dask, local
+from book.sweep.runs import SweepFailed, complete, configurations, load, plan
 
-__all__ = ["Engine", "Schedule", "SweepFailed"]
-__all__ += ["complete", "configurations", "dask", "default_workers", "load", "local", "plan", "run"]
-__all__ += ["train_once"]
+__all__ = ["SweepFailed", "complete", "configurations", "dask", "load", "local", "plan"]

@@ -9,18 +9,16 @@ other data sets and numbers of rows. Beyond 10,000 rows only the middle one of t
 trained, and beyond 100,000 with fewer passes.
 """
 
-from __future__ import annotations
-
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from book import sweep
-from book.sweep import advantages, comparisons
+from book.sweep import audits
 from book.sweep.grid import Grid
+from book.sweep.results import results_frame
 from book.sweep.store import Store
 from labelaudit.files import write_atomically
 
@@ -30,38 +28,26 @@ MECHANISMS = {
     "LLP": {"bag_size": [8]},
     "LLP+Geom": {"bag_size": [8], "epsilon": [1]},
 }
-# The most passes; from a million rows on, which make one pass as long as ten of the smaller sets.
-PASSES = {10_000: 12, 100_000: 12, 1_000_000: 3, 10_000_000: 1}
+# The most passes by rows: from a million on one pass is as long as ten of the smaller sets.
+PASSES = {10_000: 12, 100_000: 12, 1_000_000: 3}
 RATES = (2.5e-4, 1e-3, 4e-3)
 BATCH_SIZES = {"higgs-like": 512, "kdd12-like": 1024}
 
 
 def study(name: str, rows: int, trials: int, losses: Sequence[str]) -> Grid:
     """The grid of one data set and number of rows."""
-    passes = next((PASSES[size] for size in sorted(PASSES) if rows <= size), 1)
-    large = rows > 10_000
+    passes = next((PASSES[size] for size in PASSES if rows <= size), 1)
     return Grid(
-        MECHANISMS,
+        mechanisms=MECHANISMS,
         losses=tuple(losses),
-        learning_rates=RATES[1:2] if large else RATES,
+        learning_rates=RATES if rows <= 10_000 else RATES[1:2],
         trials=trials,
         train_rows=rows,
         training={"batch_size": BATCH_SIZES[name], "epochs": passes},
     )
 
 
-def table(grids: Sequence[tuple[str, Grid]], store: Store) -> pd.DataFrame:
-    """The trainings of all grids that are in the store, with their number of rows."""
-    frames = []
-    for name, grid in grids:
-        data = sweep.load(name, grid)
-        plans = (sweep.plan(grid, data, store), advantages.plan(grid, data, store))
-        frame = comparisons.table(record for plan in plans for record in plan.done.values())
-        frames.append(frame.assign(rows=grid.train_rows))
-    return pd.concat([frame for frame in frames if len(frame)], ignore_index=True)
-
-
-def export(frame: pd.DataFrame, path: Path) -> int:
+def export(frame: pd.DataFrame, path: Path) -> None:
     """Write the trainings into the table, in place of those of the same data and rows."""
     keys = ["dataset", "rows"]
     if path.exists():
@@ -70,7 +56,6 @@ def export(frame: pd.DataFrame, path: Path) -> int:
         frame = pd.concat([older[~replaced], frame], ignore_index=True)
     frame = frame.sort_values(["rows", "dataset"], kind="stable")
     write_atomically(path, frame.to_csv(index=False, float_format="%.6g"))
-    return len(frame)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,18 +69,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--export", type=Path, required=True)
     chosen = parser.parse_args(arguments)
     store = Store(chosen.store)
-    grids = [
-        (name, study(name, rows, chosen.trials, chosen.losses))
-        for rows in sorted(chosen.rows)
-        for name in chosen.datasets
-    ]
-    for name, grid in grids:
-        print(f"{name}, {grid.train_rows:,} rows", file=sys.stderr, flush=True)
-        data = sweep.load(name, grid)
-        sweep.complete(grid, data, store, progress=True)
-        advantages.run(advantages.plan(grid, data, store), store)
-        written = export(table(grids, store), chosen.export)
-        print(f"{written:,} rows in {chosen.export}", file=sys.stderr, flush=True)
+    for rows in sorted(chosen.rows):
+        for name in chosen.datasets:
+            print(f"{name}, {rows:,} rows", flush=True)
+            grid = study(name, rows, chosen.trials, chosen.losses)
+            data = sweep.load(name, grid)
+            runs = sweep.complete(grid, data, store, progress=True)
+            audited = audits.complete(grid, data, store)
+            records = [store.read(key) for key in [*runs.index, *audited.index]]
+            export(results_frame(records).assign(rows=rows), chosen.export)
     return 0
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from book import ledger
 from book.chapters.number_format import format_number
 from book.tools.checkout import Checkout
 from book.tools.kernel import SPECIFICATION
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 # A directive, or a block of code, which stays as it is.
 FENCE = re.compile(
-    r"^(?P<ticks>`{3,}|:{3,})(?:\{(?P<kind>[\w:-]+)\})?[ ]*(?P<title>[^\n`]*)\n"
+    r"^(?P<ticks>`{3,}|:{3,})(?:\{(?P<kind>[\w:-]+)\})?[ ]*"
+    r"(?P<title>(?:[^\n`]|\{verdict\}`[^\n`]*`)*)\n"
     r"(?P<options>(?::[\w-]+:[^\n]*\n)*)(?P<body>.*?)^(?P=ticks)[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
@@ -68,6 +70,8 @@ class PlainMarkdown:
     > Compute.
     >>> PlainMarkdown()("See {doc}`02_additive_advantage` and {ref}`the end <sec-end>`.")
     'See *02_additive_advantage* and the end.'
+    >>> PlainMarkdown()("## A rise {verdict}`T3.5`")
+    '## A rise `T3.5 holds`'
     >>> plain = PlainMarkdown({"eps": r"\\varepsilon"}, {"rate": 0.25}, {"lem-a": "Lemma 2.1"})
     >>> plain("at $\\\\eps$ {glue:text}`rate:.1%` by {prf:ref}`lem-a`")
     'at $\\\\varepsilon$ 25.0% by Lemma 2.1'
@@ -128,6 +132,7 @@ class PlainMarkdown:
         text = re.sub(r"^\([\w-]+\)=\n", "", text, flags=re.MULTILINE)
         text = DISPLAY.sub(self._formula, text)
         text = re.sub(r"\[([^][]+)\]\{[.#][A-Za-z][^}]*\}", r"`\1`", text)
+        text = re.sub(r"\{verdict\}`([^`]+)`", lambda badge: f"`{ledger.badge(badge[1])}`", text)
         text = GLUED.sub(self._number, text)
         text = re.sub(r"\{cite(?::\w+)?\}`([^`]+)`", self._cited, text)
         text = re.sub(r"\{download\}`([^<`]+?)\s*<(?:[^>]*/)?([^>/]*)>`", r"\1 `\2`", text)

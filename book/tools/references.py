@@ -22,8 +22,8 @@ LABELLED = re.compile(
     r"|^\((?P<heading>[\w-]+)\)=\s+#+ (?P<title>.+)$",
     re.MULTILINE,
 )
-# A verdict's badge, a role, and the signs of markup.
-MARKUP = re.compile(r"\[[^]]*\]\{\.[^}]*\}|\{[\w:]+\}|[`*$]")
+# A verdict's badge, another role, and the signs of markup.
+MARKUP = re.compile(r"\{verdict\}`[^`]*`|\{[\w:]+\}|[`*$]")
 
 
 def references(checkout: Checkout) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The book's own Sphinx extension: docstrings, folded proofs, the page of a reader's own run.
+"""The book's own Sphinx extension: badges, docstrings, folded proofs, the page of a reader's run.
 
 Docstrings are plain text: bars mean absolute values, and single backticks mean code. To
 reStructuredText a bar opens a substitution, so bars are escaped; `default_role` in `_config.yml`
@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from sphinx.util.docutils import SphinxRole
 
+from book import ledger
 from book.chapters.number_format import format_glue
+from book.tools.module_map import ModuleMap
 
 # From a run's folder, `_build/runs/<run>/`, to the site, `_build/html/`.
 SITE = "../../html"
@@ -28,12 +31,30 @@ def setup(app: Any) -> dict[str, bool]:
     _write_numbers_honestly()
     app.add_config_value("run_notebook", "", "")
     app.add_config_value("names_of_references", {}, "")
+    app.add_directive("module-map", ModuleMap)
+    app.add_role("verdict", VerdictRole())
     app.connect("builder-inited", write_one_page)
     app.connect("missing-reference", name_reference)
     app.connect("autodoc-process-docstring", escape)
     app.connect("html-page-context", plain_citations)
     app.connect("doctree-resolved", fold_proofs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+class VerdictRole(SphinxRole):
+    """The badge of a statement, in the colour of its verdict, as the ledger's table declares it.
+
+    No check runs here. The ledger's page fails its build where a check finds another verdict.
+    """
+
+    def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
+        """A badge; an unknown statement is an error."""
+        try:
+            text = ledger.badge(self.text)
+        except ValueError as unknown:
+            return [], [self.inliner.reporter.error(str(unknown), line=self.lineno)]
+        classes = ["verdict", f"verdict-{text.split()[-1]}"]
+        return [nodes.inline(self.rawtext, text, classes=classes)], []
 
 
 def _write_numbers_honestly() -> None:

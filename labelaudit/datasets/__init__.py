@@ -1,4 +1,4 @@
-"""The data sets of the book: Higgs, KDD12, diabetes, stand-ins, Fair's survey, your table.
+"""The data sets of the book: Higgs, KDD12, diabetes, stand-ins, Fair's survey.
 
 >>> data = load("higgs-like")
 >>> data.simulated, data.columns[:2]
@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from labelaudit import checks
+from labelaudit._deprecated import deprecated
 from labelaudit.datasets import standins
 from labelaudit.datasets.dataset import TEST_ROWS, Arrays, Dataset, Split, fingerprint, split
 from labelaudit.datasets.fair import load_fair
@@ -22,10 +23,18 @@ from labelaudit.datasets.store import (
     read_manifest,
     verify,
 )
-from labelaudit.datasets.table import Column, Table, read_table
 
-__all__ = ["NAMES", "Column", "DataError", "Dataset", "NotPrepared", "Split", "Table"]
-__all__ += ["load", "load_or_standin", "read_table", "verify"]
+__all__ = ["NAMES", "DataError", "Dataset", "NotPrepared", "Split"]
+__all__ += ["load", "load_or_standin", "verify"]
+
+__getattr__ = deprecated(
+    "labelaudit.datasets",
+    {
+        "Column": "labelaudit.auditing:Feature",
+        "Table": "labelaudit.auditing:Table",
+        "read_table": "labelaudit.report:read_table",
+    },
+)
 
 # Where each real set comes from.
 CATALOGUE = yaml.safe_load(Path(__file__).with_name("catalogue.yml").read_text(encoding="utf-8"))

@@ -7,13 +7,15 @@ that, on labels that the estimate has not seen.
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_expit, logit
+from scipy import stats
+from scipy.special import expit, log_expit, logit, ndtr
 
 from labelaudit import checks
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 
 __all__ = [
     "BetaScaling",
@@ -253,3 +255,92 @@ def _likeliest(design: Floats, targets: Floats) -> Floats:
             break
         coefficients, value = coefficients - step, next_value
     return coefficients
+
+
+def excess_of(
+    eta: Floats, labels: NDArray[np.integer], persons: Ints | None = None
+) -> tuple[float, float, tuple[float, float, float, int]]:
+    """One test of eta against all labels: excess, p-value, and the range where it occurs.
+
+    Sort the records by eta and add up label minus eta. If eta is true, this sum moves like a
+    Brownian motion whose time is the sum of eta (1 - eta). The distance between its highest and its
+    lowest point is the largest excess over any range of eta, and the distribution of that distance
+    is known (Feller 1951). The realised gain of randomized response differs from the promised one
+    by such sums at either side of 1/2, so the test looks where advantages come from. Rows of one
+    person may agree, so with `persons` the time is a sum of squares over persons.
+
+    >>> excess, p_value, worst = excess_of(np.full(100, 0.5), np.repeat([0, 1], [30, 70]))
+    >>> round(excess, 6), round(p_value, 4), worst
+    (0.2, 0.0003, (0.5, 0.5, 50.0, 70))
+    """
+    order = np.argsort(eta, kind="stable")
+    scores, truth = eta[order], labels[order].astype(np.float64)
+    # Records with the same eta have no order among themselves: only their sum counts.
+    ends = np.flatnonzero(np.r_[np.diff(scores) > 0, True])
+    sums = np.r_[0.0, np.cumsum(truth - scores)[ends]]
+    spread = math.sqrt(float(np.sum(scores * (1 - scores))))
+    if persons is not None:
+        spread = math.sqrt(float(np.sum(np.bincount(persons, labels - eta) ** 2)))
+    first, last = sorted((int(sums.argmin()), int(sums.argmax())))
+    start, stop = np.r_[0, ends + 1][[first, last]]
+    reach = float(np.ptp(sums))
+    if stop == start:
+        return 0.0, 1.0, (0.0, 1.0, float(scores.sum()), int(truth.sum()))
+    inside = slice(start, stop)
+    promised, true = float(scores[inside].sum()), int(truth[inside].sum())
+    worst = (float(scores[start]), float(scores[stop - 1]), promised, true)
+    return reach / eta.size, range_p_value(reach / spread if spread else math.inf), worst
+
+
+def range_p_value(reach: float) -> float:
+    """The probability that a Brownian motion on [0, 1] has a range above `reach`.
+
+    >>> round(range_p_value(2.4977), 3), range_p_value(0.0)
+    (0.05, 1.0)
+    """
+    if reach < 0.4:
+        return 1.0
+    numbers = np.arange(1, 100)
+    return float(np.clip(8 * np.sum(-((-1.0) ** numbers) * numbers * ndtr(-numbers * reach)), 0, 1))
+
+
+class Area(NamedTuple):
+    """The area under a ROC curve, with its standard error."""
+
+    value: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The fraction of negatives that each positive ranks above, and the reverse for negatives.
+
+    Their means are the area under the ROC curve. Their spread gives its error, and the error of the
+    difference between two scores of the same rows (DeLong, DeLong and Clarke-Pearson).
+
+    >>> Curve.of(np.array([0.1, 0.7, 0.7, 0.7]), np.array([0, 1, 1, 0])).area.value
+    0.75
+    """
+
+    ones: Floats
+    zeros: Floats
+
+    @classmethod
+    def of(cls, scores: Floats, labels: NDArray[Any]) -> Self:
+        """Ties count half."""
+        positive = np.asarray(labels) == 1
+        ranks = stats.rankdata(scores)
+        above = ranks[positive] - stats.rankdata(scores[positive])
+        below = ranks[~positive] - stats.rankdata(scores[~positive])
+        return cls(above / (~positive).sum(), 1 - below / positive.sum())
+
+    def __sub__(self, other: Self) -> Self:
+        """The difference of two curves over the same rows."""
+        return type(self)(self.ones - other.ones, self.zeros - other.zeros)
+
+    @property
+    def area(self) -> Area:
+        """The area and its standard error."""
+        sides = [side for side in (self.ones, self.zeros) if side.size > 1]
+        variance = sum(side.var(ddof=1) / side.size for side in sides)
+        return Area(float(self.ones.mean()), math.sqrt(variance))

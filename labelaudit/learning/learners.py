@@ -107,6 +107,20 @@ class Boosting:
 
 
 @dataclass(frozen=True)
+class Logistic:
+    """A logistic model of standardised columns, as scikit-learn fits it."""
+
+    iterations: int = 500
+
+    def fit(self, features: Rows, labels: Labels, rng: Generator) -> Fitted:
+        """Nothing is random."""
+        from sklearn.linear_model import LogisticRegression
+
+        model = LogisticRegression(max_iter=self.iterations).fit(features, labels)
+        return _Model(lambda rows: model.predict_proba(rows)[:, 1])
+
+
+@dataclass(frozen=True)
 class _Model:
     predict: Callable[[ArrayLike], Floats]
 

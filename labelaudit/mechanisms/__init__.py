@@ -8,11 +8,11 @@ L(z | s). Randomized response is a bag of one. Three kinds cover all of them:
 * `NoRelease`, for the paper's uninformed attacker;
 * `CountChannel`, any finite channel as a matrix.
 
-`base` defines what a mechanism is, `paper` the paper's mechanisms, `practice` others that are in
-use, `kinds` their names and colours, `own` what reads and tests a mechanism of the user's.
+`base` defines what a mechanism is, `paper` the paper's mechanisms, `count_channels` others that are
+in use, `kinds` their names and colours, `custom` what reads and tests a mechanism of the user's.
 """
 
 from labelaudit.mechanisms.base import *
+from labelaudit.mechanisms.count_channels import *
 from labelaudit.mechanisms.kinds import *
 from labelaudit.mechanisms.paper import *
-from labelaudit.mechanisms.practice import *

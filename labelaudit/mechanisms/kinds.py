@@ -14,7 +14,7 @@ from labelaudit.mechanisms.paper import (
 __all__ = ["KINDS", "Kind", "kind_of"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Kind:
     """A kind of mechanism: its names, its constructor, its style in figures.
 
@@ -44,28 +44,33 @@ _BAG, _NOISE = ("bag_size",), ("epsilon",)
 COUNT = "for every {k} records, drawn at random, how many are {counted}"
 _KINDS = (
     Kind(
-        *("RR", "randomized response", "rr", RandomizedResponse, _NOISE),
-        *("#555555", "s", (0, (5, 2))),
-        "each label is replaced by {other} with probability {flip:.2g}",
+        name="RR", title="randomized response", option="rr", make=RandomizedResponse,
+        parameters=_NOISE, colour="#555555", marker="s", dashes=(0, (5, 2)),
+        explanation="each label is replaced by {other} with probability {flip:.2g}",
     ),
     Kind(
-        *("LLP", "label proportions", "llp", LabelProportions, _BAG, "#0072B2", "o", "-"),
-        COUNT,
+        name="LLP", title="label proportions", option="llp", make=LabelProportions,
+        parameters=_BAG, colour="#0072B2", marker="o", dashes="-", explanation=COUNT,
     ),
     Kind(
-        *("LLP+Geom", "geometric noise", "geometric", GeometricProportions, _BAG + _NOISE),
-        *("#E69F00", "^", (0, (7, 2, 1.5, 2)), f"{COUNT}, plus noise in whole numbers"),
+        name="LLP+Geom", title="geometric noise", option="geometric", make=GeometricProportions,
+        parameters=_BAG + _NOISE, colour="#E69F00", marker="^", dashes=(0, (7, 2, 1.5, 2)),
+        explanation=f"{COUNT}, plus noise in whole numbers",
     ),
     Kind(
-        *("LLP+Lap", "Laplace noise", "laplace", LaplaceProportions, _BAG + _NOISE),
-        *("#009E73", "D", (0, (1.5, 1.5)), f"{COUNT}, plus noise"),
+        name="LLP+Lap", title="Laplace noise", option="laplace", make=LaplaceProportions,
+        parameters=_BAG + _NOISE, colour="#009E73", marker="D", dashes=(0, (1.5, 1.5)),
+        explanation=f"{COUNT}, plus noise",
     ),
-    Kind("no release", "no release", "none", NoRelease, (), "#000000", "x", (0, (1, 3))),
     Kind(
-        *("channel", "a channel of one's own", "channel", CountChannel, ("matrix",)),
-        *("#CC79A7", "v", (0, (3, 1, 1, 1, 1, 1))),
+        name="no release", title="no release", option="none", make=NoRelease, parameters=(),
+        colour="#000000", marker="x", dashes=(0, (1, 3)),
     ),
-)
+    Kind(
+        name="channel", title="a channel of one's own", option="channel", make=CountChannel,
+        parameters=("matrix",), colour="#CC79A7", marker="v", dashes=(0, (3, 1, 1, 1, 1, 1)),
+    ),
+)  # fmt: skip
 KINDS: dict[str, Kind] = {kind.name: kind for kind in _KINDS}
 
 

@@ -1,59 +1,37 @@
-"""An audit of a table of your own: a table with a sensitive label in, a report out.
+"""The old name of `labelaudit.auditing`: what was public here can be imported for one version."""
 
-`labelaudit.audit` does all of it; each step is a function of its own. A row of the table goes
-through them in one direction: `plan` reads and checks the table, `eta` learns the attacker's prior,
-`attack` averages the attack on every setting, `utility` measures what a setting costs, `decisions`
-decides what meets the target, `scenarios` shows what the average does not, and `page` writes all of
-it. `audit` calls them; `words` holds the sentences, `intervals` the errors of numbers. `stream` is
-for priors of any size, without labels.
+from typing import Any
 
->>> from labelaudit.report import AuditPlan
->>> [setting.title for setting in AuditPlan(mechanisms=["rr"], epsilons=[1.0]).settings]
-['RR (epsilon 1)']
-"""
+from labelaudit._deprecated import deprecated
 
-from labelaudit.report.attack import SURE, compare_bags, expose
-from labelaudit.report.audit import Report, audit, run
-from labelaudit.report.decisions import (
-    Advice,
-    Decision,
-    Guarantee,
-    Recommendation,
-    advise,
-    decide,
-    recommend,
+_NEW = {
+    "Advice": "Choice",
+    "AuditPlan": "Options",
+    "Decision": "intervals:Row",
+    "EtaEstimates": "Eta",
+    "advise": "choose",
+    "compare_bags": "attack_given_bags",
+    "expose": "attack_settings",
+    "stream_priors": "audit_priors",
+}
+_SAME = (
+    "SURE Guarantee Recommendation Report Target as_html as_json audit bag_facts decide"
+    " estimate_eta knowing_more measure_utility most_exposed recommend run"
 )
-from labelaudit.report.eta import EtaEstimates, bag_facts, estimate_eta
-from labelaudit.report.page import as_html, as_json, tables
-from labelaudit.report.plan import AuditPlan, Target
-from labelaudit.report.scenarios import knowing_more, most_exposed
-from labelaudit.report.stream import stream_priors
-from labelaudit.report.utility import measure_utility
+_MOVED = {name: f"labelaudit.auditing:{name}" for name in _SAME.split()}
+_MOVED |= {
+    old: f"labelaudit.auditing{'.' if ':' in new else ':'}{new}" for old, new in _NEW.items()
+}
+__getattr__ = deprecated("labelaudit.report", _MOVED)
 
-__all__ = [
-    "SURE",
-    "Advice",
-    "AuditPlan",
-    "Decision",
-    "EtaEstimates",
-    "Guarantee",
-    "Recommendation",
-    "Report",
-    "Target",
-    "advise",
-    "as_html",
-    "as_json",
-    "audit",
-    "bag_facts",
-    "compare_bags",
-    "decide",
-    "estimate_eta",
-    "expose",
-    "knowing_more",
-    "measure_utility",
-    "most_exposed",
-    "recommend",
-    "run",
-    "stream_priors",
-    "tables",
-]
+
+def tables(report: Any) -> Any:
+    """The tables of a report, which are `report.tables`."""
+    return report.tables
+
+
+def read_table(source: Any, **columns: Any) -> Any:
+    """A table, as `labelaudit.auditing.read(source, Columns(...))` gives it."""
+    from labelaudit.auditing import Columns, read
+
+    return read(source, Columns(**columns))

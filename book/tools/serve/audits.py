@@ -19,9 +19,9 @@ from book.tools.checkout import Checkout
 from book.tools.parameters import ContractError
 from book.tools.serve import uploads
 from book.tools.serve.jobs import MAX_REPORT_LINE, Job, Queue, end
+from labelaudit.auditing.command import NOT_RECOMMENDED, RECOMMENDED
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, write_atomically
-from labelaudit.report.command import NOT_RECOMMENDED, RECOMMENDED
 
 # The columns that the page may set, with the text beside them; options of the command.
 COLUMNS = {

@@ -1,0 +1,1 @@
+"""Tests of the sweep: grids, the store, plans, engines, audits, the commands."""
