@@ -201,16 +201,22 @@ def make_checkout(root: Path) -> Path:
     return root
 
 
-def text_for_pages(source: Path, output: Path, *, strict: bool) -> Path:
+def text_for_pages(source: Path, output: Path, *, strict: bool, config: Path | None = None) -> Path:
     """Stand in for `jupyter_book` where Sphinx is not what is tested: a page is its staged text."""
     html = output / "_build" / "html"
+    (output / "_build" / ".doctrees").mkdir(parents=True, exist_ok=True)
     staged = [*source.glob("book/*.md"), *source.glob("notebooks/*.ipynb")]
-    for path in staged:
-        page = html / path.relative_to(source).with_suffix(".html")
+    sources = {path.relative_to(source): path for path in staged}
+    if config is not None:
+        values = yaml.safe_load(config.read_text(encoding="utf-8"))["sphinx"]["config"]
+        own = Path(values.get("run_notebook", ""))
+        sources |= {Path("notebooks", own.name): own} if own.suffix else {}
+    for name, path in sources.items():
+        page = html / name.with_suffix(".html")
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(escape(path.read_text(encoding="utf-8")), encoding="utf-8")
         if path.suffix == ".ipynb":
-            download = html / "_sources" / path.relative_to(source)
+            download = html / "_sources" / name
             download.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, download)
     (html / "index.html").write_text("", encoding="utf-8")

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 import pytest
 from book_fixture import make_checkout, text_for_pages
+from bs4 import BeautifulSoup
 from conftest import ROOT
 
 from book import cli
@@ -20,7 +21,6 @@ from book.tools.panels import comparison
 from book.tools.parameters import SCALES
 from book.tools.references import references
 from book.tools.runner import Progress, execute
-from book.tools.sphinx_extension import chapter_number
 
 
 @pytest.fixture(scope="module")
@@ -189,8 +189,14 @@ def test_references_have_names_before_the_book_is_built(checkout, name, title):
     assert references(checkout).get(name) == title
 
 
-def test_a_chapter_has_its_number_before_the_book_is_built(checkout):
-    assert [chapter_number(checkout.site, name) for name in ("02_plain", "data")] == [2, 0]
+def test_references_out_of_the_page_are_text_before_the_book_is_built(checkout):
+    plain = load_chapters(checkout.chapters_file)["02_plain"]
+    made = write_page(checkout, execute(checkout, plain, {}, scale="smoke"))
+    article = BeautifulSoup(made.read_text(), "html.parser").article
+    assert "By Theorem 1.1, all is well." in " ".join(article.get_text().split())
+    assert not article.find_all("a", class_="reference")
+    assert "Definition 2.1" in article.get_text(), "the page has its chapter's number"
+    runs.delete_run(checkout, made.parent.name)
 
 
 def test_every_scale_is_nearest_to_itself():

@@ -72,7 +72,7 @@ def value(node: ast.expr, names: dict[str, Any]) -> Any:
     match node:
         case ast.Constant(int(number)):
             return number
-        case ast.Name(name) if name in names and not callable(names[name]):
+        case ast.Name(name) if name in names and name not in ("D", "g", "comb"):
             return names[name]
         case ast.UnaryOp(ast.USub(), part):
             return -value(part, names)
@@ -82,7 +82,7 @@ def value(node: ast.expr, names: dict[str, Any]) -> Any:
             return names["D"](digits)
         case ast.Call(ast.Name("D" | "g" | "comb" as name), parts, []) if name in names:
             return names[name](*(value(part, names) for part in parts))
-        case ast.Call(ast.Attribute(part, "ln" | "exp" | "sqrt" as name), [], []):
+        case ast.Call(ast.Attribute(part, "ln" | "log" | "exp" | "sqrt" as name), [], []):
             return getattr(value(part, names), name)()
         case ast.Call(ast.Name("sum"), [ast.GeneratorExp(term, [loop])], []):
             match loop:

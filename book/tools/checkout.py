@@ -53,6 +53,11 @@ class Checkout:
         return self.build / "html"
 
     @property
+    def doctrees(self) -> Path:
+        """Sphinx's environment of the finished site, in which pages of runs are made."""
+        return self.build / "doctrees"
+
+    @property
     def site_stamp(self) -> Path:
         """A digest of what the site was built from, written last."""
         return self.build / "site.stamp"

@@ -1,14 +1,15 @@
 """The page of a reader's own run: one HTML file that needs nothing beside it, and no network.
 
-The same Jupyter Book makes it as makes the site, from a project that holds this chapter alone,
-so theorems, exercises and glued numbers come out as they do in the book.
+Sphinx makes it in the environment of the built book, where the run's notebook stands for its
+chapter. So theorems, exercises, numbers and references come out as they do in the book, and lead
+into it. Where the book was never built, the notebook is a book of its own, whose references to
+other pages are text.
 """
 
 from __future__ import annotations
 
 import base64
 import mimetypes
-import posixpath
 import re
 import shutil
 from html import escape
@@ -21,20 +22,11 @@ import yaml
 from book.tools.checkout import Checkout, waiting_lock
 from book.tools.markdown import for_jupyter
 from book.tools.panels import with_panels
+from book.tools.references import references
 from book.tools.runner import Execution
 from book.tools.runs import book_facts, description, folder_name, write_record
-from book.tools.site import Builder, copy_files, jupyter_book
-from book.tools.sphinx_extension import SITE, chapter_number, find_page
+from book.tools.site import DOCTREES, Builder, copy_files, jupyter_book
 from labelaudit.files import digest, file_digest, write_atomically
-
-REFERENCES = """\
-```{rubric} References
-```
-
-```{bibliography}
-:filter: docname in docnames
-```
-"""
 
 
 def write_page(checkout: Checkout, execution: Execution, build: Builder | None = None) -> Path:
@@ -79,61 +71,42 @@ def _titled(html: str, changed: str) -> str:
 def _build(
     checkout: Checkout, execution: Execution, notebook: str, name: str, build: Builder
 ) -> str:
-    """Render a notebook in a project of its own, and give the page as one piece of HTML."""
+    """Render a notebook as the page of its chapter, and give the page as one piece of HTML."""
     chapter = execution.chapter.id
-    project = checkout.build / "pages" / name
-    shutil.rmtree(project, ignore_errors=True)
-    linked = nbformat.writes(_with_links(checkout, chapter, notebook))
-    write_atomically(project / "notebooks" / f"{chapter}.ipynb", linked)
-    _write_contents(project, chapter, chapter_number(checkout.site, chapter))
-    write_atomically(project / "_config.yml", yaml.safe_dump(page_config(checkout)))
-    copy_files(execution, project / "notebooks" / chapter)
-    (project / "book").symlink_to(checkout.root / "book", target_is_directory=True)
+    work = checkout.build / "pages" / name
+    shutil.rmtree(work, ignore_errors=True)
+    project, config = checkout.stage, page_config(checkout)
+    source = work / "notebooks" / f"{chapter}.ipynb"
     try:
-        site = build(project, project / "out", strict=False)
+        write_atomically(source, notebook)
+        if checkout.doctrees.is_dir():
+            config["sphinx"]["config"]["run_notebook"] = str(source)
+            shutil.copytree(checkout.doctrees, work / "out" / DOCTREES)
+        else:
+            config["sphinx"]["config"]["names_of_references"] = references(checkout)
+            project = work
+            _write_contents(project, chapter)
+            copy_files(execution, source.with_suffix(""))
+            (project / "book").symlink_to(checkout.root / "book", target_is_directory=True)
+        write_atomically(work / "_config.yml", yaml.safe_dump(config))
+        site = build(project, work / "out", strict=False, config=work / "_config.yml")
         html = inlined(site / "notebooks" / f"{chapter}.html")
     finally:
-        shutil.rmtree(project, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
     # Files a chapter offers for download lie in a folder beside the page.
     return re.sub(r'href="[./]*_downloads/\w+/', f'href="{chapter}/', html)
 
 
-def _write_contents(project: Path, chapter: str, number: int) -> None:
+def _write_contents(project: Path, chapter: str) -> None:
     """A table of contents with empty chapters before this one, so that it has the book's number."""
-    page = {"file": f"notebooks/{chapter}"}
-    contents: dict[str, Any] = {"format": "jb-book", "root": page["file"]}
-    if number:
-        empty = ["index", *(f"empty{before}" for before in range(1, number))]
-        for name in empty:
-            write_atomically(project / f"{name}.md", f"# {name}\n")
-        before = [{"file": name} for name in empty[1:]]
-        contents["root"] = empty[0]
-        contents["parts"] = [{"numbered": True, "chapters": [*before, page]}]
+    number = re.match(r"\d+", chapter)
+    empty = [f"empty{before}" for before in range(int(number[0]) if number else 1)]
+    for name in empty:
+        write_atomically(project / f"{name}.md", f"# {name}\n")
+    files = [{"file": name} for name in [*empty[1:], f"notebooks/{chapter}"]]
+    parts = [{"numbered": number is not None, "chapters": files}]
+    contents = {"format": "jb-book", "root": empty[0], "parts": parts}
     write_atomically(project / "_toc.yml", yaml.safe_dump(contents))
-
-
-def _with_links(checkout: Checkout, chapter: str, text: str) -> nbformat.NotebookNode:
-    """The notebook with Markdown links pointed at the book, and the references it cites.
-
-    Where the book is not built, a link is left as its text.
-    """
-
-    def into_book(match: re.Match[str]) -> str:
-        page = posixpath.normpath(posixpath.join("notebooks", match["page"]))
-        if page == f"notebooks/{chapter}":
-            return match[0]
-        file, _ = find_page(checkout.site, page)
-        address = f"{SITE}/{file}{match['anchor'] or ''}"
-        return f'<a href="{address}">{match["text"]}</a>' if file else match["text"]
-
-    link = r"\[(?P<text>[^]]+)\]\((?P<page>[\w./-]+)\.(?:md|ipynb)(?P<anchor>#[\w-]+)?\)"
-    notebook = nbformat.reads(text, as_version=4)
-    prose = [cell for cell in notebook.cells if cell.cell_type == "markdown"]
-    for cell in prose:
-        cell.source = re.sub(link, into_book, cell.source)
-    if any("{cite" in cell.source for cell in prose):
-        notebook.cells.append(nbformat.v4.new_markdown_cell(REFERENCES, id="references"))
-    return notebook
 
 
 def page_config(checkout: Checkout) -> dict[str, Any]:
@@ -144,7 +117,6 @@ def page_config(checkout: Checkout) -> dict[str, Any]:
     sphinx["html_sidebars"] = {"**": []}
     theme = sphinx.setdefault("html_theme_options", {})
     theme |= {"use_download_button": False, "show_prev_next": False}
-    sphinx["book_site"] = str(checkout.site)
     return config
 
 

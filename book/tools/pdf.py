@@ -1,23 +1,23 @@
-"""The whole book as one PDF: the pages of the built site merged into one, printed by Chromium.
+"""The whole book as one PDF: Chromium prints each page of the built site, pypdf joins them.
 
-MathJax sets the formulas as it does on the site. Chromium writes the bookmarks, the links and the
-tags that screen readers use. It cannot write page numbers into a list of contents, so the
-book is printed twice: the bookmarks of the first copy give the numbers for the second.
+MathJax sets the formulas as it does on the site. A link to another page of the book becomes one
+inside the document; a link to a file of the site, which paper cannot follow, becomes text. The
+pages of the package's functions and what is about running a chapter again are left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import itertools
 import logging
 import shutil
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urldefrag
 
 import yaml
 
@@ -26,11 +26,13 @@ from labelaudit.command_line import CommandError
 from labelaudit.files import write_atomically
 
 if TYPE_CHECKING:
-    from book.tools.merged import Merged
+    from playwright.sync_api import Page
+    from pypdf import PdfReader, PdfWriter
 
 # It warns of the count of objects in every PDF that Chromium has written.
 logging.getLogger("pypdf").setLevel(logging.ERROR)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NOT_PRINTED = ("book/api",)
 EXAMPLES = """\
 examples:
   labelbook pdf                       _build/labelaudit.pdf, from the site in _build/html
@@ -40,15 +42,67 @@ The site must have been built (`labelbook book`). It takes a Chromium and the ex
 
 exit status: 0 done, 1 the book could not be printed, 2 invalid input, 130 interrupted
 """
-
-# A heading as the bookmarks show it: level, text, and the page it stands on, from 1.
-Bookmark = tuple[int, str, int]
+# Beside the rules of the book's own style sheet for paper.
+STYLE = """
+@page { size: A4; margin: 18mm 17mm;
+  @bottom-center { content: counter(page); font: 9pt sans-serif; color: #48566b; } }
+html { counter-reset: page %d; }
+/* What is unfolded would fade in while it is printed. */
+* { animation: none !important; transition: none !important; }
+.run-this-chapter, .how-this-page-was-made, .toctree-wrapper, .sd-stretched-link,
+  .bd-article::after, button { display: none !important; }
+.bd-article :is(.admonition, .proof, .solution, details) { overflow: visible !important; }
+.bd-article details.ledger-proof > summary { display: block; font-style: italic; }
+"""
+# Give a page its form on paper, and its headings of the first two levels with their anchors. The
+# hidden links let Chromium write down where every anchor is, so that other pages can lead there.
+PREPARE = """(printed) => {
+  const article = document.querySelector("article.bd-article");
+  // Prose refers to a folded table. Other code and results that are folded are left out.
+  const code = ".tag_hide-output:has(table.dataframe) details:not(:has(table.dataframe))";
+  article.querySelectorAll(`.headerlink, ${code}`).forEach((part) => part.remove());
+  const open = "details:is(.folded-proof, .ledger-proof, .hide:has(table.dataframe))";
+  article.querySelectorAll(open).forEach((folded) => { folded.open = true; });
+  for (const link of article.querySelectorAll("a[href]")) {
+    const path = decodeURI(link.href.split("#")[0]);
+    if (link.protocol === "file:" && !printed.includes(path)) {
+      link.replaceWith(...link.childNodes);
+    }
+  }
+  const solutions = article.querySelectorAll("div.solution");
+  if (solutions.length) {
+    const last = Object.assign(document.createElement("section"), { id: "solutions-at-the-end" });
+    last.innerHTML = "<h2>Solutions</h2>";
+    last.append(...solutions);
+    article.querySelector("section").append(last);
+  }
+  for (const { id } of article.querySelectorAll("[id]")) {
+    const link = Object.assign(document.createElement("a"), { href: `#${id}`, hidden: true });
+    document.body.append(link);
+  }
+  return [...article.querySelectorAll("h1, h2")].map((heading) =>
+    [heading.textContent.trim().replace(/\\s+/g, " "), heading.closest("[id]").id]);
+}"""
+# The formulas of the page that are still TeX, or an error message of MathJax.
+UNSET = """() => [...document.querySelectorAll('.math')]
+    .filter(formula => !formula.querySelector('mjx-container') ||
+                       formula.querySelector('[data-mml-node="merror"]'))
+    .map(formula => formula.textContent.trim().slice(0, 80)).slice(0, 5)"""
 
 
 class PdfFailed(CommandError):
-    """The merged book is not complete, or Chromium could not print it."""
+    """Chromium could not print the book, or not all of it."""
 
     status = 1
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A page of the site as a PDF, with its headings: text and anchor, its title first."""
+
+    address: str
+    headings: Sequence[tuple[str, str]]
+    reader: PdfReader
 
 
 def add_parser(subparsers: Any) -> None:
@@ -56,7 +110,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "pdf",
         help="print the whole book as one PDF",
-        description="Merge the pages of the built site and print them as one PDF.",
+        description="Print the pages of the built site and join them in one PDF.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -73,9 +127,8 @@ def make_pdf(arguments: argparse.Namespace) -> int:
         raise CommandError(f"--output: {output} is a folder; name a file")
     if not (checkout.site / "index.html").is_file():
         raise CommandError("there is no site to print: run `labelbook book` first")
-    browser = find_browser(arguments.browser)
-    pages = write_pdf(checkout, output, browser)
-    print(f"{checkout.shown(output)} ({pages} pages)")
+    sheets = write_pdf(checkout, output, find_browser(arguments.browser))
+    print(f"{checkout.shown(output)} ({sheets} pages)")
     return 0
 
 
@@ -90,7 +143,7 @@ def find_browser(path: str | None) -> str:
 
 
 def write_pdf(checkout: Checkout, output: Path, browser: str) -> int:
-    """Print the merged book twice, with the page numbers of the first copy; give the pages."""
+    """Print every page and join them; give the number of sheets."""
     try:
         import playwright
         import pypdf
@@ -98,155 +151,141 @@ def write_pdf(checkout: Checkout, output: Path, browser: str) -> int:
         raise CommandError(
             f"`labelbook pdf` needs {error.name}: pip install --editable '.[book,pdf]'"
         ) from None
-    del playwright
-    from book.tools.merged import merge
-
+    del playwright, pypdf
+    parts, addresses = zip(*contents(checkout), strict=True)
+    print(f"printing {len(addresses)} pages of the site", file=sys.stderr, flush=True)
+    book = join(zip(parts, print_pages(addresses, browser), strict=True))
     config = yaml.safe_load((checkout.root / "_config.yml").read_text(encoding="utf-8"))
-    book = merge(
-        checkout.site, parts(checkout), config["title"], config.get("author", ""), version()
-    )
-    if book.dangling:
-        raise PdfFailed(f"links that lead nowhere: {', '.join(sorted(book.dangling))}")
-    # Beside the site, so that the merged page reads its images and style sheets by short paths.
-    with tempfile.TemporaryDirectory(dir=checkout.site.parent, prefix=".pdf-") as folder:
-        source, printed = Path(folder, "book.html"), Path(folder, "book.pdf")
-        numbers: list[int] = []
-        for copy in (1, 2):
-            say(f"printing the book, copy {copy} of 2")
-            source.write_text(book.html(numbers), encoding="utf-8")
-            print_page(source, printed, browser)
-            outline = list(bookmarks(pypdf.PdfReader(printed)))
-            check_outline(book, outline)
-            previous, numbers = numbers, [page for _, _, page in outline]
-        if previous != numbers:
-            raise PdfFailed("the list of contents is longer with its page numbers than without")
-        pages = len(pypdf.PdfReader(printed).pages)
-        write_atomically(output, finish(printed, book))
-    return pages
+    version = f"version {metadata.version('labelaudit')}"
+    author = config.get("author", "")
+    book.add_metadata({"/Title": config["title"], "/Author": author, "/Subject": version})
+    content = io.BytesIO()
+    book.write(content)
+    write_atomically(output, content.getvalue())
+    return len(book.pages)
 
 
-def version() -> str:
-    """The version that the title page names."""
-    return metadata.version("labelaudit")
-
-
-def parts(checkout: Checkout) -> list[tuple[str, list[str]]]:
-    """The parts of the book with their pages, in its order; the first holds the landing page."""
+def contents(checkout: Checkout) -> list[tuple[str, str]]:
+    """The pages that are printed, in the book's order: the part and the address of each."""
     toc = yaml.safe_load((checkout.root / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [("", [toc["root"]])]
-    for part in toc["parts"]:
-        pages = [str(chapter["file"]) for chapter in part["chapters"]]
-        listed.append((part.get("caption", ""), pages))
-    return listed
+    return [
+        (part.get("caption", ""), unquote((checkout.site / f"{page['file']}.html").as_uri()))
+        for part in [{"chapters": [{"file": toc["root"]}]}, *toc["parts"]]
+        for page in part["chapters"]
+        if page["file"] not in NOT_PRINTED
+    ]
 
 
-def print_page(source: Path, output: Path, browser: str) -> None:
-    """Let Chromium set the formulas of a page and print it."""
+def print_pages(addresses: Sequence[str], browser: str) -> list[Printed]:
+    """Let Chromium print the pages one after the other; their sheets are numbered through."""
     from playwright.sync_api import Error, sync_playwright
 
+    printed: list[Printed] = []
     try:
         with sync_playwright() as api:
             running = api.chromium.launch(executable_path=browser, args=["--no-sandbox"])
             try:
-                page = running.new_page()
-                page.set_default_timeout(0)
-                page.goto(source.as_uri(), wait_until="load")
-                page.evaluate("window.MathJax?.startup?.promise")
-                if unset := page.evaluate(UNSET):
-                    raise PdfFailed(f"formulas that MathJax could not set: {'; '.join(unset)}")
-                page.emulate_media(media="print")
-                page.evaluate(FILL_PAGES, PAGE)
-                if wide := page.evaluate(TOO_WIDE, PAGE):
-                    raise PdfFailed(f"wider than the paper: {'; '.join(wide)}")
-                page.pdf(
-                    path=output,
-                    outline=True,
-                    tagged=True,
-                    prefer_css_page_size=True,
-                    print_background=True,
-                )
+                tab = running.new_page()
+                tab.set_default_timeout(0)
+                for address in addresses:
+                    before = sum(len(page.reader.pages) for page in printed)
+                    printed.append(print_page(tab, address, addresses, before))
             finally:
                 running.close()
     except Error as error:
         raise PdfFailed(f"Chromium could not print the book: {error.message}") from None
+    return printed
 
 
-FILL_PAGES = Path(__file__).with_name("paper.js").read_text(encoding="utf-8")
-# What `merged.STYLE` leaves of a sheet of A4, in pixels of 1/96 inch.
-PAGE = {"width": (210 - 2 * 17) * 96 / 25.4, "height": (297 - 2 * 18) * 96 / 25.4}
+def print_page(tab: Page, address: str, addresses: Sequence[str], before: int) -> Printed:
+    """Print a page once all its formulas are set; `before` is the number of sheets before it."""
+    from pypdf import PdfReader
 
-# The formulas of the page that are still TeX, or an error message of MathJax.
-UNSET = """() => [...document.querySelectorAll('.math')]
-    .filter(formula => !formula.querySelector('mjx-container') ||
-                       formula.querySelector('[data-mml-node="merror"]'))
-    .map(formula => formula.textContent.trim().slice(0, 80)).slice(0, 5)"""
-
-# What is wider than a sheet: Chromium would shrink all pages to fit it, not this one alone.
-TOO_WIDE = """({ width }) => [...document.querySelectorAll('.page-of-book')].flatMap(article => {
-    const style = article.getAttribute('style') ?? '';
-    article.style.width = `${width}px`;
-    const edge = article.getBoundingClientRect().right + 1;
-    const wide = [...article.querySelectorAll('table, pre, img, div')]
-        .filter(element => element.checkVisibility())
-        .filter(element => element.getBoundingClientRect().right > edge)
-        .map(element => `${element.localName} ${element.textContent.trim().slice(0, 40)}`);
-    article.setAttribute('style', style);
-    return wide;
-}).slice(0, 5)"""
+    tab.goto(address, wait_until="load")
+    tab.add_style_tag(content=STYLE % before)
+    tab.evaluate("window.MathJax?.startup?.promise")
+    if unset := tab.evaluate(UNSET):
+        raise PdfFailed(f"{address}: formulas that MathJax could not set: {'; '.join(unset)}")
+    headings = tab.evaluate(PREPARE, addresses)
+    content = tab.pdf(prefer_css_page_size=True, print_background=True, tagged=True)
+    return Printed(address, headings, PdfReader(io.BytesIO(content)))
 
 
-def bookmarks(reader: Any) -> Iterator[Bookmark]:
-    """The bookmarks of a PDF from top to bottom, each with its level and its page, from 1."""
+def join(pages: Iterable[tuple[str, Printed]]) -> PdfWriter:
+    """One document of all pages with their parts: with an outline, inner links and tags."""
+    from pypdf import PdfWriter
+    from pypdf.generic import Destination, Fit, NameObject
 
-    def walk(items: Sequence[Any], level: int) -> Iterator[Bookmark]:
-        for item in items:
-            if isinstance(item, list):
-                yield from walk(item, level + 1)
-            else:
-                yield (
-                    level,
-                    " ".join(item.title.split()),
-                    reader.get_destination_page_number(item) + 1,
-                )
-
-    return walk(reader.outline, 1)
-
-
-def check_outline(book: Merged, outline: Sequence[Bookmark]) -> None:
-    """Make sure that every heading has its bookmark, in order and at its level."""
-    # Chromium drops the space where a heading breaks into two lines.
-    bookmarks = [(level, "".join(title.split())) for level, title, _ in outline]
-    wanted = [(level, "".join(title.split())) for level, title in book.headings]
-    if bookmarks != wanted:
-        pairs = itertools.zip_longest(bookmarks, wanted, fillvalue=(0, "nothing"))
-        (_, bookmark), (_, heading) = next(pair for pair in pairs if pair[0] != pair[1])
-        raise PdfFailed(f"the bookmark {bookmark!r} stands where the heading {heading!r} should")
-
-
-def finish(printed: Path, book: Merged) -> bytes:
-    """Write the headings into the bookmarks as they read on the page, and the author's name."""
-    import pypdf
-    from pypdf.generic import NameObject, TextStringObject
-
-    writer = pypdf.PdfWriter(clone_from=printed)
-    titles = (title for _, title in book.headings)
-
-    def walk(item: Any) -> None:
-        while item is not None:
-            item = item.get_object()
-            item[NameObject("/Title")] = TextStringObject(next(titles))
-            if "/First" in item:
-                walk(item["/First"])
-            item = item.get("/Next")
-
-    outlines: Any = writer.root_object["/Outlines"]
-    walk(outlines["/First"])
-    writer.add_metadata({"/Title": book.title, "/Author": book.author})
-    content = io.BytesIO()
-    writer.write(content)
-    return content.getvalue()
+    book = PdfWriter()
+    parts: dict[str, Any] = {"": None}
+    # Where an anchor of an address is: its sheet, and how high on it.
+    places: dict[tuple[str, str], tuple[Any, Fit]] = {}
+    goals: list[tuple[Any, tuple[str, str]]] = []
+    for part, printed in pages:
+        address, reader = printed.address, printed.reader
+        sheets = [book.add_page(sheet) for sheet in reader.pages]
+        links = [link.get_object() for sheet in sheets for link in sheet.get("/Annots", ())]
+        goals += [(link, goal(link, address)) for link in links]
+        add_tags(book, reader, sheets, links)
+        places[address, ""] = sheets[0], Fit.xyz()
+        for anchor, point in reader.named_destinations.items():
+            sheet = sheets[reader.get_destination_page_number(point) or 0]
+            places[address, anchor[1:]] = sheet, Fit.xyz(top=point.top)
+        if part not in parts:
+            parts[part] = book.add_outline_item(title=part, page_number=sheets[0])
+        (title, _), *sections = printed.headings
+        options = {"parent": parts[part], "is_open": False}
+        above = book.add_outline_item(title=title, page_number=sheets[0], **options)
+        for section, anchor in sections:
+            sheet, fit = places[address, anchor]
+            book.add_outline_item(title=section, page_number=sheet, parent=above, fit=fit)
+    for link, place in goals:
+        if place in places:
+            sheet, fit = places[place]
+            link.pop("/A", None)
+            target = Destination("", sheet.indirect_reference, fit)
+            link[NameObject("/Dest")] = target.dest_array
+    return book
 
 
-def say(text: str) -> None:
-    """Tell a person at the terminal what takes the time."""
-    print(text, file=sys.stderr, flush=True)
+def goal(link: Any, address: str) -> tuple[str, str]:
+    """The address and the anchor that a link of a page leads to."""
+    if "/Dest" in link:
+        return address, str(link["/Dest"])[1:]
+    path, anchor = urldefrag(str(link["/A"]["/URI"]))
+    return unquote(path), unquote(anchor)
+
+
+def add_tags(
+    book: PdfWriter,
+    reader: PdfReader,
+    sheets: Sequence[Any],
+    links: Sequence[Any],
+) -> None:
+    """Join the tree of tags of a document, which screen readers use, to that of the book."""
+    from pypdf.generic import ArrayObject, NameObject, NumberObject
+
+    catalog: Any = reader.root_object
+    originals: Sequence[Any] = reader.pages
+    tree = catalog["/StructTreeRoot"].clone(book)
+    whole: Any = book.root_object.get("/StructTreeRoot", tree).get_object()
+    offset = 0
+    if whole is tree:
+        book.root_object[NameObject("/StructTreeRoot")] = tree.indirect_reference
+        for key in ("/MarkInfo", "/ViewerPreferences", "/Lang"):
+            book.root_object[NameObject(key)] = catalog[key].clone(book)
+        tree[NameObject("/K")] = ArrayObject([tree.raw_get("/K")])
+    else:
+        offset = whole["/ParentTreeNextKey"]
+        tree["/K"][NameObject("/P")] = whole.indirect_reference
+        whole["/K"].append(tree.raw_get("/K"))
+        numbers = tree["/ParentTree"]["/Nums"]
+        for number, parents in zip(numbers[::2], numbers[1::2], strict=True):
+            whole["/ParentTree"]["/Nums"].extend((NumberObject(offset + number), parents))
+        last = NumberObject(offset + tree["/ParentTreeNextKey"])
+        whole[NameObject("/ParentTreeNextKey")] = last
+    for sheet, original in zip(sheets, originals, strict=True):
+        # A copied sheet has lost its number.
+        sheet[NameObject("/StructParents")] = NumberObject(offset + original["/StructParents"])
+    for link in links:
+        link[NameObject("/StructParent")] = NumberObject(offset + link["/StructParent"])

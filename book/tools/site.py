@@ -31,8 +31,11 @@ from book.tools.search import add_to_search
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, file_digest, write_atomically
 
-# Makes the HTML of a project: its folder, the folder for the result, whether a warning is an error.
+# Makes the HTML of a project: its folder, the folder for the result, whether a warning is an error,
+# and a configuration if it is not the project's own.
 Builder = Callable[..., Path]
+# Where in the folder for the result Sphinx leaves its environment.
+DOCTREES = Path("_build", ".doctrees")
 # Sphinx keeps most of what it makes, so looking for garbage as often as by default takes a quarter
 # of the time.
 JUPYTER_BOOK = """\
@@ -94,15 +97,15 @@ def build_site(checkout: Checkout) -> bool:
     _make_downloads_plain(checkout, built)
     stamp.unlink(missing_ok=True)
     replace_folder(checkout.site, built)
+    replace_folder(checkout.doctrees, work / DOCTREES)
     write_atomically(stamp, inputs)
     shutil.rmtree(work, ignore_errors=True)
     return True
 
 
-def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
+def jupyter_book(source: Path, output: Path, *, strict: bool, config: Path | None = None) -> Path:
     """Run Jupyter Book over a folder and give the folder of HTML, MathJax included."""
-    command = [sys.executable, "-c", JUPYTER_BOOK]
-    command += ["build", str(source), "--path-output", str(output), "--quiet"]
+    command = [sys.executable, "-c", JUPYTER_BOOK, *_arguments(source, output, config)]
     if strict:
         command += ["-W", "-n", "--keep-going"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -114,18 +117,25 @@ def jupyter_book(source: Path, output: Path, *, strict: bool) -> Path:
     return _completed(source, html)
 
 
-def jupyter_book_here(source: Path, output: Path, *, strict: bool) -> Path:
+def jupyter_book_here(
+    source: Path, output: Path, *, strict: bool, config: Path | None = None
+) -> Path:
     """The same in this process, for a server that has loaded Jupyter Book ahead of time."""
     from jupyter_book.cli.main import build
 
-    arguments = [str(source), "--path-output", str(output), "--quiet"]
     html = output / "_build" / "html"
     try:
-        build.main(arguments, standalone_mode=False)
+        build.main(_arguments(source, output, config)[1:], standalone_mode=False)
     except (Exception, SystemExit) as error:
         if strict or not html.is_dir():
             raise SiteFailed(f"Sphinx made no page:\n{error}") from error
     return _completed(source, html)
+
+
+def _arguments(source: Path, output: Path, config: Path | None) -> list[str]:
+    config = config or source / "_config.yml"
+    options = ["--path-output", str(output), "--config", str(config), "--quiet"]
+    return ["build", str(source), *options]
 
 
 def _completed(source: Path, html: Path) -> Path:

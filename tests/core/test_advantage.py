@@ -181,18 +181,6 @@ def test_advantages_vanish_where_nothing_is_released():
         assert multiplicative_cdf(eta, mechanism, [-1.0, 0.0]).tolist() == [0, 1]
 
 
-def test_nothing_is_left_to_gain_where_labels_are_known():
-    eta = np.random.default_rng(1).integers(0, 2, (10, 4)).astype(float)
-    for mechanism in (
-        LabelProportions(4),
-        GeometricProportions(4, 1.0),
-        LaplaceProportions(4, 1.0),
-        some_channel(4),
-    ):
-        assert not additive_advantage(eta, mechanism).any()
-        assert multiplicative_quantile(eta, mechanism, 1.0) == 0
-
-
 def shift_atoms(etas, mechanism):
     """All (|I|, weight) over bags, examples and releases, sorted, the weights summing to one."""
     channel = channel_of(mechanism)
@@ -309,17 +297,6 @@ def test_no_quantile_exceeds_epsilon(epsilon):
     assert actual == pytest.approx(epsilon, rel=1e-14, abs=1e-15)
 
 
-def test_infinite_shifts_have_their_probability():
-    """Label proportions reveal a bag of two when both labels agree."""
-    eta = [[0.3, 0.4]]
-    revealed = 0.3 * 0.4 + 0.7 * 0.6
-    at, beyond = multiplicative_cdf(eta, LabelProportions(2), [1e300, math.inf])
-    assert at == pytest.approx(1 - revealed, rel=1e-13)
-    assert beyond == 1
-    assert multiplicative_quantile(eta, LabelProportions(2), 1 - revealed - 1e-9) < 10
-    assert multiplicative_quantile(eta, LabelProportions(2), 1 - revealed + 1e-9) == math.inf
-
-
 def test_shapes_and_order_of_points():
     eta = [[0.3, 0.4]]
     points = np.array([[2.0, 0.1], [0.1, -1.0]])
@@ -347,18 +324,6 @@ def test_a_wrong_channel_is_noticed(right, mutant):
     truth = [float(bag.additive(i, channel_of(right))) for i in range(len(eta))]
     assert np.abs(additive_advantage([eta], right)[0] - truth).max() <= 1e-13
     assert np.abs(additive_advantage([eta], mutant)[0] - truth).max() > 1e-3
-
-
-def test_a_halved_laplace_scale_or_a_lost_member_is_noticed():
-    eta = [0.3, 0.45, 0.7]
-    bag = Bag(exact(eta))
-    truth = float(laplace_excess(bag.ones[1], bag.zeros[1], 1.0))
-    right = additive_advantage([eta], LaplaceProportions(3, 1.0))[0, 1]
-    halved = additive_advantage([eta], LaplaceProportions(3, 2.0))[0, 1]
-    smaller = additive_advantage([eta[:2]], LaplaceProportions(2, 1.0))[0, 1]
-    assert abs(right - truth) <= 1e-13
-    assert abs(halved - truth) > 1e-3
-    assert abs(smaller - truth) > 1e-3
 
 
 def test_laplace_shift_of_a_vanishing_prior_does_not_depend_on_it():

@@ -124,13 +124,6 @@ def test_worth_at_the_ends_of_the_range(p, kind):
         assert 0 <= actual[0] <= worth([0.5], RandomizedResponse(2.0))[0]
 
 
-def test_the_shape_is_that_of_the_priors():
-    assert worth(np.zeros((0, 3)), GeometricProportions(3, 1.0)).shape == (0, 3)
-    assert worth([0.2, 0.3], RandomizedResponse(1.0)).shape == (2,)
-    with pytest.raises(ValueError, match=r"1\.2"):
-        worth([1.2], RandomizedResponse(1.0))
-
-
 def test_a_mechanism_of_ones_own_has_a_worth():
     class AnyPositive(Mechanism):
         bag_size, epsilon = 3, math.inf
