@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 import smoke
+from data_files import kdd12_rows, libsvm, quiet, samples
 from smoke import DECLARED, executed_in_process
-from test_datasets_prepare import kdd12_rows, libsvm, quiet, samples
 
 from labelaudit import datasets
 

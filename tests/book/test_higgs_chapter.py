@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import smoke
-from test_datasets_prepare import higgs_csv, higgs_rows, kdd12_rows, libsvm, quiet
+from data_files import higgs_csv, higgs_rows, kdd12_rows, libsvm, quiet
 
 from book.chapters.real import RESULTS, published_eta
 

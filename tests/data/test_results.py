@@ -6,8 +6,9 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from commands import ROOT
-from test_datasets_prepare import quiet, samples
+from data_files import higgs_csv, higgs_rows, quiet, samples
 
 from book.chapters import tables
 from book.chapters.real import (
@@ -166,6 +167,28 @@ def test_writing_a_table_twice_gives_the_same_bytes(tmp_path):
     table = published_eta("higgs", tmp_path)
     assert table.estimates["boosting"].tolist() == [0.1235, 1e-7]
     assert table.labels.tolist() == [0, 1] and table.facts == {"seed": 1}
+
+
+def test_tables_of_training_are_made_by_functions_that_the_chapters_use(tmp_path, monkeypatch):
+    path = tmp_path / "HIGGS.csv"
+    path.write_bytes(higgs_csv(*higgs_rows(400)))
+    quiet("higgs", path)
+    monkeypatch.setattr(results, "BAG_SIZES", (1, 4))
+    monkeypatch.setattr(results, "TRIALS", 2)
+    threads = torch.get_num_threads()
+    try:
+        assert results.main(["chapters", "higgs", "--folder", str(tmp_path)]) == 0
+    finally:
+        torch.set_num_threads(threads)
+    for name in ("auc", "roc", "bag_sizes"):
+        made, shipped = (
+            pd.read_csv(folder / f"higgs_{name}.csv", index_col=0) for folder in (tmp_path, RESULTS)
+        )
+        assert list(made) == list(shipped) and made.index.name == shipped.index.name
+    scores = pd.read_csv(tmp_path / "higgs_auc.csv", index_col=0)
+    assert list(scores.index) == ["clean", "RR", "LLP", "LLP+Geom", "boosted trees, clean"]
+    assert (scores["trainings"] == 2).all()
+    assert pd.read_csv(tmp_path / "higgs_bag_sizes.csv")["bag size"].tolist() == [1, 4]
 
 
 DAMAGE = {
