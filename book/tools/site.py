@@ -27,7 +27,6 @@ from book.tools.markdown import for_jupyter
 from book.tools.panels import with_panels
 from book.tools.parameters import ContractError
 from book.tools.runner import Execution
-from book.tools.search import add_to_search
 from labelaudit.command_line import CommandError
 from labelaudit.files import digest, file_digest, write_atomically
 
@@ -140,7 +139,6 @@ def _arguments(source: Path, output: Path, config: Path | None) -> list[str]:
 
 def _completed(source: Path, html: Path) -> Path:
     correct_pages(html)
-    add_to_search(html)
     _put_mathjax(html, yaml.safe_load((source / "_config.yml").read_text(encoding="utf-8")))
     return html
 

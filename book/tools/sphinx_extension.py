@@ -20,6 +20,7 @@ from sphinx.util.docutils import SphinxRole
 from book import ledger
 from book.chapters.number_format import format_glue
 from book.tools.module_map import ModuleMap
+from book.tools.search import add_entries
 
 # From a run's folder, `_build/runs/<run>/`, to the site, `_build/html/`.
 SITE = "../../html"
@@ -38,6 +39,7 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", escape)
     app.connect("html-page-context", plain_citations)
     app.connect("doctree-resolved", fold_proofs)
+    app.connect("doctree-resolved", add_entries)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
