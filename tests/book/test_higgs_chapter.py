@@ -62,21 +62,6 @@ def test_certain_and_wrong_scores_do_not_end_the_chapter_where_bags_are_small():
     assert len(gains) == 3 and gains.between(0, 0.5).all()
 
 
-def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
-    rows = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
-    marked = rows.index[rows["warning"] == "!"]
-    words = dict(part.split(" under ") for part in glued()["higgs-heart-verdict"].split(", and "))
-    assert words.get("warns", "").split(" and ") == (list(marked) or [""])
-    silent = [name for name in rows.index if name not in marked]
-    assert words.get("is silent", "").split(" and ") == (silent or [""])
-
-
-def test_the_worth_of_a_noisy_label_and_of_a_member_of_a_bag():
-    """For a linear effect in balanced labels: 1/4 over the variance of a debiased label."""
-    assert glued()["higgs-worth-rr"] == pytest.approx(0.25 * 4 * np.tanh(0.5) ** 2)
-    assert glued()["higgs-worth-llp"] == 1 / 8
-
-
 def pictures(execution):
     return {
         settings["figure"]["name"]: (settings["figure"]["caption"], picture)

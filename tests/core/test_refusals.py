@@ -29,6 +29,7 @@ from labelaudit import (
     poisson_binomial,
     posterior,
     realised_advantage,
+    worth,
 )
 from labelaudit.priors import Beta, Empirical, TwoPoint, Uniform
 
@@ -62,6 +63,7 @@ OF_ETA = {
     "multiplicative_quantile": lambda eta: multiplicative_quantile(eta, LLP, 0.5),
     "realised_advantage": lambda eta: realised_advantage(eta, [[0, 1], [1, 1]], LLP, RNG),
     "known_members": lambda eta: advantage_with_known_members(eta, LLP, 1, RNG),
+    "worth": lambda eta: worth(eta, LLP),
 }
 
 
