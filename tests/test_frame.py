@@ -1,6 +1,7 @@
 """The repository's own promises: one lock, light imports, true instructions, arrows one way."""
 
 import ast
+import importlib
 import itertools
 import re
 import subprocess
@@ -14,6 +15,8 @@ import yaml
 from commands import ROOT, run_python
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from benchmarks.__main__ import SUITES
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
@@ -189,3 +192,10 @@ def test_a_class_name_is_used_once():
 def test_a_wheel_holds_the_package_alone():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     assert settings["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"] == ["labelaudit"]
+
+
+@pytest.mark.parametrize("suite", [*SUITES, "tools"])
+def test_a_benchmark_imports_what_is_still_there(suite):
+    """`make lint` sees whether its calls still fit."""
+    module = importlib.import_module(f"benchmarks.{suite}")
+    assert callable(getattr(module, "run", None)) == (suite in SUITES)

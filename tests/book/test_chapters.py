@@ -7,7 +7,7 @@ import jupytext
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from smoke import CHECKOUT, executed, glued, prose, table
+from smoke import CHECKOUT, executed, glued, glued_in, prose, table, table_of
 
 import labelaudit as la
 from book.chapters.real import published_eta
@@ -43,7 +43,7 @@ def test_attacking_agrees_with_the_formula():
 
 @pytest.mark.parametrize("overrides", [{}, {"priors": ("uniform",), "epsilon": 4.0, "bag_size": 3}])
 def test_the_prediction_on_averages_is_answered_with_its_own_numbers(overrides):
-    numbers = glued(executed("02_additive_advantage", **overrides))
+    numbers = glued_in("02_additive_advantage", **overrides)
     flip = 1 / (1 + math.e)
     mean, _ = integrate.quad(lambda eta: (eta - flip) * stats.beta(2, 30).pdf(eta), flip, 0.5)
     above, _ = integrate.quad(
@@ -54,7 +54,7 @@ def test_the_prediction_on_averages_is_answered_with_its_own_numbers(overrides):
 
 
 def test_individual_advantage_of_randomized_response():
-    curves = table(executed("02_additive_advantage"), "individual.csv")
+    curves = table_of("02_additive_advantage", "individual.csv")
     flip = 1 / (1 + math.e)
     closed = np.maximum(np.minimum(curves["prior"], 1 - curves["prior"]) - flip, 0)
     np.testing.assert_allclose(curves["additive_advantage, RR, uniform"], closed, atol=1e-12)
@@ -98,7 +98,7 @@ def test_the_real_columns_are_the_estimates_that_ship(tmp_path, monkeypatch):
 
 
 def test_infinite_mass_and_the_three_questions():
-    numbers = glued(executed("08_advantage_distributions"))
+    numbers = glued_in("08_advantage_distributions")
     assert numbers["distribution-certain"] == pytest.approx((15 / 16) ** 8 + (1 / 16) ** 8)
     assert numbers["distribution-gap"] < 0.25
     assert math.isfinite(float(numbers["distribution-population"]))

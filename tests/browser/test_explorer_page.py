@@ -127,16 +127,6 @@ def test_bag_of_ten_is_the_package_s(open_explorer):
     )
 
 
-def test_bad_address_leaves_a_note(open_explorer):
-    page = open_explorer("?k=900&epsilon=<b>")
-    note = page.locator(".explorer-note")
-    assert "k = 900 is outside 1 to 64; 64 is shown." in note.inner_text()
-    assert "epsilon = <b> is not a number" in note.inner_text()
-    assert page.locator("output[for=explorer-k]").inner_text() == "64"
-    page.locator("#explorer-k").press("ArrowLeft")
-    page.wait_for_function("() => document.querySelector('.explorer-note').hidden")
-
-
 def test_scripts_load_on_this_page_alone(site):
     pages = [path for path in site.rglob("*.html") if "_static" not in path.parts]
     loading = [path for path in pages if "_static/explorer" in path.read_text(encoding="utf-8")]

@@ -3,13 +3,12 @@
 import math
 import os
 import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from commands import run_python
 from sklearn import metrics
 
 from labelaudit.learning import bags, calibration, losses, training
@@ -207,7 +206,7 @@ def test_resumed_run_equals_the_unbroken_one(tmp_path, monkeypatch, data, settin
 
 KILLED_RUN = """
 import os, signal, sys
-sys.path.insert(0, "tests")
+sys.path[:0] = ["tests", "tests/learning"]
 from test_training import HASHED, bags, hashed, torch, train
 from labelaudit.mechanisms import RandomizedResponse
 torch.set_num_threads(1)
@@ -222,10 +221,9 @@ train(hashed(), RandomizedResponse(1.0), HASHED, seed=4, checkpoint=sys.argv[1])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-def test_killed_process_is_resumed(tmp_path, request):
+def test_killed_process_is_resumed(tmp_path):
     path = tmp_path / "run.pt"
-    command = [sys.executable, "-c", KILLED_RUN, str(path)]
-    killed = subprocess.run(command, cwd=request.config.rootpath, capture_output=True, text=True)
+    killed = run_python(KILLED_RUN, path)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert read_checkpoint(path)["state"]["state"]["epoch"] == 2
     resumed = train(hashed(), RandomizedResponse(1.0), HASHED, seed=4, checkpoint=path)
