@@ -113,7 +113,6 @@ def mixed_bag(bag_size, seed):
 
 @pytest.mark.parametrize("bag_size", [64, 512, 2000])
 def test_additive_advantage_of_large_bags(bag_size):
-    """Against plain numpy; the members checked are the first forty."""
     eta = mixed_bag(bag_size, bag_size)
     kinds = [LabelProportions(bag_size), GeometricProportions(bag_size, 0.7)]
     if bag_size <= 512:
@@ -139,7 +138,6 @@ def channel_in_floats(mechanism):
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0])
 def test_laplace_advantage_of_a_larger_bag(epsilon):
-    """Against quadrature on distributions of the other members' counts in many digits."""
     eta = mixed_bag(24, 3)
     actual = additive_advantage(eta[None], LaplaceProportions(24, epsilon))[0]
     with mpmath.workprec(80):
@@ -268,7 +266,6 @@ def test_a_count_of_hardly_any_mass_can_set_the_shift_at_a_likely_one(p, epsilon
 
 @pytest.mark.parametrize("kind", [GeometricProportions, LaplaceProportions])
 def test_priors_out_of_range_count_as_faint_ones(kind):
-    """Under noise no shift distinguishes them."""
     mechanism, levels = kind(4, 1.0), (0.2, 0.3, 0.4, 0.7)
     bags = [[[p, p, 0.3, 0.5]] for p in (1e-100, 1e-307, 5e-324)]
     actual = [[multiplicative_quantile(bag, mechanism, q) for q in levels] for bag in bags]

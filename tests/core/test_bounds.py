@@ -169,7 +169,6 @@ def test_bounds_for_given_bags(function, size):
 
 
 def test_the_bag_bounds_are_no_more_than_ten_per_cent_too_large_somewhere():
-    """So that a constant ten per cent smaller would be caught."""
     fair = np.full((1, 40), 0.5)
     gain = additive_advantage(fair, llp(40))
     assert np.all(gain > 0.9 * bounds.bag_bounds(fair))
@@ -323,7 +322,6 @@ def test_the_printed_form_of_the_theorem_is_at_least_the_root():
 
 
 def test_extremes():
-    """Without uncertainty there is no advantage; a single person has the largest."""
     for function in (bounds.aggregation_bound, bounds.root_bound, bounds.tail_threshold):
         assert function(0.0, 5) == 0
     assert bounds.aggregation_bound(0.25, 1) == 0.5

@@ -8,7 +8,6 @@ import itertools
 import math
 
 import mpmath
-import numba
 import numpy as np
 import pytest
 from cases import exact, some_channel
@@ -28,16 +27,8 @@ from labelaudit import (
 )
 from labelaudit.priors import Beta, Empirical, TwoPoint, Uniform
 
+pytestmark = pytest.mark.usefixtures("one_numba_thread")
 DEVIATIONS = 4.9
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Thousands of tiny calls: on a busy machine threads would only wait for one another."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
 
 
 def agrees(estimate, truth):
@@ -138,9 +129,8 @@ def test_error_from_partitions_has_the_right_size():
     )
 
 
-@pytest.mark.parametrize("size, bag_size", [(12, 4), (60, 4), (300, 3), (100, 1)])
+@pytest.mark.parametrize("size, bag_size", [(12, 4), (300, 3)])
 def test_error_from_having_a_sample_has_the_right_size(size, bag_size):
-    """Fresh data sets vary by the sampling error, and their estimates by the other one as well."""
     runs = []
     for seed in range(150):
         rng = np.random.default_rng(seed)
@@ -184,7 +174,6 @@ def test_realised_advantage_agrees_on_labels_drawn_from_eta(mechanism):
 
 
 def test_realised_advantage_shows_a_wrong_eta():
-    """An attacker with mirrored priors does worse than its own blind guess promises."""
     rng = np.random.default_rng(6)
     truth = rng.beta(2, 3, (5000, 2))
     labels = rng.random(truth.shape) < truth

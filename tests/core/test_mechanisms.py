@@ -132,7 +132,6 @@ def test_laplace_likelihood_is_the_density_up_to_a_factor():
 
 
 def test_laplace_likelihood_of_a_release_far_away():
-    """Beyond an end only the noise speaks, however far the release is."""
     logs = LaplaceProportions(2, 1.5).log_likelihood([1e17, 1e300, -1e300])
     assert np.diff(logs, axis=1).tolist() == [[1.5, 1.5], [1.5, 1.5], [-1.5, -1.5]]
 
@@ -166,7 +165,6 @@ def test_the_printed_debiasing_is_biased(bag_size):
 
 
 def test_laplace_debias_leaves_the_release_alone():
-    """The noise is symmetric about the proportion, as its distribution says."""
     releases = [-0.4, 0.0, 0.7, 2.0, 1e308]
     assert LaplaceProportions(3, 0.5).debias(releases).tolist() == releases
 

@@ -139,7 +139,6 @@ def test_two_classes_are_binary_randomized_response():
 
 
 def test_null_and_extremes():
-    """Nothing in, nothing out; everything in, everything out."""
     eta = random_priors(np.random.default_rng(3), 6, 1, 4)
     assert np.all(multiclass.additive_advantage(eta, ClassRandomizedResponse(4, 0.0)) == 0)
     full = multiclass.additive_advantage(eta, ClassRandomizedResponse(4, math.inf))
@@ -193,7 +192,6 @@ def test_the_channel_is_label_private_and_no_more():
 @pytest.mark.parametrize("classes", [2, 3, 4, 9])
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 2.5, 6.0])
 def test_the_bound_for_any_number_of_classes(classes, epsilon):
-    """Random label-private channels on random priors stay below it; uniform RR reaches it."""
     rng = np.random.default_rng(classes)
     bound = bounds.label_dp_classes_bound(epsilon, classes)
     assert bound <= math.tanh(epsilon / 4) + 1e-15

@@ -221,3 +221,18 @@ def test_the_table_holds_points_bars_and_steps(panel, written):
         "flat bars": [[5, 1], [6, 2]],
         "steps": [[0, 7], [1, 8]],
     }
+
+
+def test_the_table_holds_bars_along_both_axes(panel, written):
+    panel.errorbar([1.0], [0.5], [[0.1], [0.2]], [[0.5], [1.0]], capsize=2, label="both")
+    [row] = written()["both"].to_dict("records")
+    assert row == pytest.approx(
+        {"x": 1, "y": 0.5, "x low": 0.5, "x high": 2, "y low": 0.4, "y high": 0.7}
+    )
+
+
+def test_a_line_of_one_point_can_be_seen(panel):
+    for x in ([8], [8, 16]):
+        plots.curve(panel, x, np.ones(len(x)), MECHANISMS["llp"])
+    markers = [line.get_marker() for line in panel.lines]
+    assert markers == ["o", "None"]

@@ -299,7 +299,6 @@ def test_shapes():
 
 @pytest.mark.parametrize("eta", BAGS[3:], ids=str)
 def test_bag_size_off_by_one_is_noticed(eta):
-    """A bag that lost a member gets other posteriors of the same count than the whole bag."""
     bag, k = Bag(exact(eta)), len(eta)
     truth = [bag.posterior(i, channel_of(GeometricProportions(k, 1.0)))[2] for i in range(k - 1)]
     actual = posterior([eta[:-1]], GeometricProportions(k - 1, 1.0), [2 / (k - 1)])[0]
@@ -341,7 +340,6 @@ def test_a_mechanism_of_ones_own_needs_only_its_likelihood():
 
 
 def test_a_mechanism_of_ones_own_in_the_far_tail():
-    """A release whose probability is far below what a float holds."""
     eta = np.random.default_rng(0).choice([1e-9, 1e-6, 0.2], 40)
     for release in (0.51, 1.0):
         x = mpmath.mpf(release) * 40

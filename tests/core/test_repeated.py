@@ -192,7 +192,6 @@ def test_repeated_laplace_is_attacked_exactly_and_measured_by_sampling():
 
 
 def test_draws_of_a_bag_are_not_as_many_bags():
-    """The error must be that of the value when bags and draws are both drawn again."""
     repeated = Repeated(LaplaceProportions(2, 3.0), 2)
     actual = []
     for seed in range(60):

@@ -171,7 +171,6 @@ def test_the_corrected_tail_for_many_bags():
 
 
 def test_a_rarer_tail_is_caught():
-    """Twenty times the exponent is too much: a lone coin among sure people is not that rare."""
     tail = coin_tail(40, 0.02, 2.0)
     assert tail > bounds.tail_bound(0.005, 40, 2.0) ** 20
     assert bounds.tail_bound(0.1, 50, 1.0) == 1
@@ -246,7 +245,6 @@ def test_the_proof_of_the_gap_theorem_step_by_step(size):
 
 
 def test_tilting_the_wrong_way_is_no_bound():
-    """The mutant with logit eta_j + logit eta_i pays for the wrong tail."""
     eta = np.array([0.5 + 0.45, *[0.05] * 12])
     own, rest = eta[0], eta[1:]
     tilted = special.expit(special.logit(rest) + special.logit(own))

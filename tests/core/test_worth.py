@@ -74,7 +74,6 @@ def test_worth_under_laplace_noise_by_quadrature(eta, mechanism):
 
 @pytest.mark.parametrize("bag_size", [64, 512])
 def test_worth_of_large_bags(bag_size):
-    """The compiled sum against the plain one over the same channel."""
     rng = np.random.default_rng(bag_size)
     eta = rng.beta(2, 5, (3, bag_size))
     eta[:, :6] = [0.0, 1.0, 1e-9, 1 - 1e-9, 0.5, 1e-40]
