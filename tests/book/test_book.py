@@ -19,8 +19,6 @@ from book import cli
 from book.tools.chapters import load_chapters
 from book.tools.checkout import Checkout
 from book.tools.page import write_page
-from book.tools.panels import comparison, run_box, with_panels
-from book.tools.parameters import ContractError
 from book.tools.panels import comparison
 from book.tools.runner import execute
 

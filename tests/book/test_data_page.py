@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import smoke
-from data_files import kdd12_rows, libsvm, quiet, samples
+from data_files import quiet, samples
 from smoke import DECLARED, executed_in_process
 
 from labelaudit import datasets

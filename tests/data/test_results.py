@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from commands import ROOT
 from data_files import higgs_csv, higgs_rows, quiet, samples
 
 from book.chapters import tables
