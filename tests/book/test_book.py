@@ -330,3 +330,11 @@ def test_without_a_checkout_the_refusal_says_what_to_do(monkeypatch, tmp_path, c
     monkeypatch.setattr("book.chapters.__file__", str(tmp_path / "a" / "b" / "c.py"))
     assert cli.main(["book"]) == 2
     assert "clone the repository and run this command inside it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as end:
+        cli.main([command, "--help"])
+    assert end.value.code == 0
+    assert f"usage: labelbook {command}" in capsys.readouterr().out

@@ -118,3 +118,21 @@ def test_a_prepared_set_is_computed_anew(prepared, chapter):
     assert (scores["AUC"] != shipped["AUC"]).all()
     assert (scores["trainings"] == values["trials"]).all()
     assert len(smoke.table(execution, "reliability.csv"))
+
+
+def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
+    rows = smoke.table_of(CHAPTER, "overfitted.csv").query("eta == 'by heart, raw'")
+    rows = rows.set_index("mechanism")
+    marked = rows.index[rows["warning"] == "!"]
+    said = smoke.glued_in(CHAPTER)["higgs-heart-verdict"].split(", and ")
+    words = dict(part.split(" under ") for part in said)
+    assert words.get("warns", "").split(" and ") == (list(marked) or [""])
+    silent = [name for name in rows.index if name not in marked]
+    assert words.get("is silent", "").split(" and ") == (silent or [""])
+
+
+def test_the_worth_of_a_noisy_label_and_of_a_member_of_a_bag():
+    """For a linear effect in balanced labels: 1/4 over the variance of a debiased label."""
+    glued = smoke.glued_in(CHAPTER)
+    assert glued["higgs-worth-rr"] == pytest.approx(0.25 * 4 * np.tanh(0.5) ** 2)
+    assert glued["higgs-worth-llp"] == 1 / 8
