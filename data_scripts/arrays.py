@@ -1,7 +1,5 @@
 """Where the arrays of a new set are written, and the one step that makes it the current set."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

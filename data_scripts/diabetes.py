@@ -1,7 +1,5 @@
 """Fetch, prepare and verify CDC Diabetes Health Indicators (BRFSS 2015): see --help."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -10,13 +8,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from data_scripts import reading
 from data_scripts.measurements import Measurements
 from data_scripts.reading import Layout
+from labelaudit.datasets.columns import DIABETES
 from labelaudit.datasets.store import DataError
 
-FEATURES = (
-    *("HighBP", "HighChol", "CholCheck", "BMI", "Smoker", "Stroke", "HeartDiseaseorAttack"),
-    *("PhysActivity", "Fruits", "Veggies", "HvyAlcoholConsump", "AnyHealthcare", "NoDocbcCost"),
-    *("GenHlth", "MentHlth", "PhysHlth", "DiffWalk", "Sex", "Age", "Education", "Income"),
-)
 # Under each name of the label column, its largest value. 012 tells prediabetes from diabetes.
 LABELS = {"Diabetes_binary": 1, "Diabetes_012": 2, "label": 1}
 
@@ -31,12 +25,19 @@ def layout_of(path: Path) -> Layout:
     label = next((name for name in LABELS if name in columns), None)
     if label is None:
         raise DataError(f"{path} has no column {', '.join(LABELS)}; it begins with {columns[0]!r}")
-    if missing := [name for name in FEATURES if name not in columns]:
-        raise DataError(f"{path} has no column {missing[0]}; it needs {', '.join(FEATURES)}")
+    if missing := [name for name in DIABETES if name not in columns]:
+        raise DataError(f"{path} has no column {missing[0]}; it needs {', '.join(DIABETES)}")
     if len(set(columns)) < len(columns):
         twice = next(name for name in columns if columns.count(name) > 1)
         raise DataError(f"{path} has two columns {twice!r}")
-    return Measurements(columns, FEATURES, label, LABELS[label], header=True).layout(path)
+    table = Measurements(
+        columns=columns,
+        features=DIABETES,
+        label=label,
+        largest_label=LABELS[label],
+        header=True,
+    )
+    return table.layout(path)
 
 
 if __name__ == "__main__":

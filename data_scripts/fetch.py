@@ -5,8 +5,6 @@ attempt continues only if the server still has that version; otherwise it starts
 gets its own name only when it is complete, and its size and checksum, where known, are right.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Fetch, prepare and verify UCI HIGGS: see --help."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 
@@ -9,12 +7,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from data_scripts.measurements import Measurements
 from data_scripts.reading import Layout
-from labelaudit.datasets.standins import HIGGS_COLUMNS
+from labelaudit.datasets.columns import HIGGS
 
 
 def layout_of(path: Path) -> Layout:
     """Parquet with the columns' names, or UCI's text without a header: label, 28 numbers."""
-    return Measurements(("label", *HIGGS_COLUMNS), HIGGS_COLUMNS).layout(path)
+    return Measurements(columns=("label", *HIGGS), features=HIGGS).layout(path)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """From a published file to a prepared set: read, check, hash, write, split, publish."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 from data_scripts.arrays import new_set, publish, swap_rows, write_header
 from data_scripts.catalogue import CATALOGUE
 from data_scripts.fetch import fetch, fetched
-from data_scripts.reading import HashedFile, Layout, progress_bar
+from data_scripts.reading import HashedFile, Layout, Rows, progress_bar
 from labelaudit.command_line import Parser, exit_status
 from labelaudit.datasets import how_to_prepare, store
 from labelaudit.datasets.dataset import held_out
@@ -28,7 +26,7 @@ from labelaudit.files import file_digest
 
 SPLIT_SEED = 0
 # With fewer, one part of the split would be empty.
-LEAST_ROWS = 3
+MIN_ROWS = 3
 ROWS_VERIFIED = 1 << 16
 
 Say = Callable[[str], None]
@@ -98,7 +96,7 @@ class Written(NamedTuple):
 
 def _write(layout: Layout, source: Path, folder: Path) -> Written:
     """Read the source once, block by block, and write its arrays in the same order."""
-    count, positives, strata, for_testing = 0, 0, [], []
+    count, positives, others = 0, 0, list[Rows]()
     with (
         progress_bar(source.name, source.stat().st_size) as bar,
         HashedFile(source, bar.update) as file,
@@ -114,24 +112,26 @@ def _write(layout: Layout, source: Path, folder: Path) -> Written:
                 labels.write(np.ascontiguousarray(rows.labels, np.uint8).data)
                 count += len(rows.labels)
                 positives += int(np.count_nonzero(rows.labels))
-                if rows.strata is not None:
-                    strata.append(rows.strata)
-                if rows.for_testing is not None:
-                    for_testing.append(rows.for_testing)
-        if count < LEAST_ROWS:
-            raise DataError(f"{source} has {count} rows; at least {LEAST_ROWS} are needed")
+                others.append(rows._replace(features=rows.labels[:0], labels=rows.labels[:0]))
+        if count < MIN_ROWS:
+            raise DataError(f"{source} has {count} rows; at least {MIN_ROWS} are needed")
         if positives in (0, count):
-            raise DataError(
-                f"{source} has the label {int(positives > 0)} in every row; both 0 and 1 are needed"
-            )
+            label = int(positives > 0)
+            raise DataError(f"{source} has the label {label} in every row; both are needed")
         write_header(features, layout.dtype, (count, len(layout.columns)))
         write_header(labels, np.uint8, (count,))
         for array in (features, labels):
             array.flush()
             os.fsync(array.fileno())
-        all_strata = np.concatenate(strata) if strata else None
-        all_for_testing = np.concatenate(for_testing) if for_testing else None
-        return Written(count, positives, file.checksum(), all_strata, all_for_testing)
+        strata = [rows.strata for rows in others if rows.strata is not None]
+        for_testing = [rows.for_testing for rows in others if rows.for_testing is not None]
+        return Written(
+            rows=count,
+            positives=positives,
+            sha256=file.checksum(),
+            strata=np.concatenate(strata) if strata else None,
+            for_testing=np.concatenate(for_testing) if for_testing else None,
+        )
 
 
 def shown_rate(manifest: dict[str, Any]) -> str:
@@ -274,22 +274,14 @@ def main(name: str, argv: Sequence[str] | None = None) -> int:
         description=f"Fetch, prepare and verify {source.title}.",
         epilog=f"Licence: {source.licence}. Cite: {source.citation}",
     )
-    parser.add_argument(
-        "command",
-        choices=["fetch", "prepare", "verify"],
-        help="fetch the published file; turn a file into arrays on disk; check those arrays",
-    )
-    parser.add_argument(
-        "--source", type=Path, metavar="FILE", help=f"a file at hand: {source.layouts}"
-    )
-    parser.add_argument("--sha256", metavar="HEX", help="reject a source with another checksum")
+    option = parser.add_argument
+    steps = "fetch the published file; turn a file into arrays on disk; check those arrays"
+    option("command", choices=["fetch", "prepare", "verify"], help=steps)
+    option("--source", type=Path, metavar="FILE", help=f"a file at hand: {source.layouts}")
+    option("--sha256", metavar="HEX", help="reject a source with another checksum")
     if name == "kdd12":
-        parser.add_argument(
-            "--click-rate",
-            type=float,
-            metavar="RATE",
-            help="the click rate before non-clicks were dropped (OpenML's table: 0.044)",
-        )
+        rate = "the click rate before non-clicks were dropped (OpenML's table: 0.044)"
+        option("--click-rate", type=float, metavar="RATE", help=rate)
     return exit_status(name, lambda: _run(name, parser.parse_args(argv)))
 
 

@@ -1,10 +1,4 @@
-"""What the scripts read files with: text in blocks of whole lines, parquet in batches of rows.
-
-Text has two readers. A fast one reads a block of lines at once, or gives up. Then a slow one reads
-the block line by line: it is the specification, and its errors name the line and the column.
-"""
-
-from __future__ import annotations
+"""What the scripts read files with: text in blocks of whole lines, parquet in batches of rows."""
 
 import hashlib
 import io
@@ -18,17 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow
 from numpy.typing import NDArray
+from pyarrow import csv, parquet
 
 from labelaudit.datasets.store import DataError
 
 BLOCK_BYTES = 1 << 22
-LONGEST_LINE = 1 << 16
+MAX_LINE = 1 << 16
 PARQUET_ROWS = 1 << 16
-# Characters of a cell that a message shows.
-MOST_SHOWN = 20
-LARGEST = float(np.finfo(np.float32).max)
-NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 MAGIC = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bz2",
@@ -36,9 +28,6 @@ MAGIC = {
     b"PAR1": "parquet",
     b"PK\x03\x04": "zip",
 }
-
-Columns = Sequence[NDArray[Any]] | NDArray[Any]
-IntegerArray = NDArray[np.int32]
 
 
 class Rows(NamedTuple):
@@ -51,6 +40,10 @@ class Rows(NamedTuple):
     labels: NDArray[np.uint8]
     strata: NDArray[np.int32] | None = None
     for_testing: NDArray[np.bool_] | None = None
+
+
+class BadRow(Exception):
+    """A row that cannot be read: its index in a block or a batch, and the reason."""
 
 
 class HashedFile(io.FileIO):
@@ -83,7 +76,7 @@ class HashedFile(io.FileIO):
         super().close()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """How a file is laid out, and how it is read."""
 
@@ -93,10 +86,6 @@ class Layout:
     read: Callable[[Path, HashedFile], Iterator[Rows]]
     thinned: bool = False  # negatives were dropped to balance the classes
     buckets: int | None = None  # features are hashed to indices below this number
-
-
-class BadCell(Exception):
-    """A cell that cannot be read: its column, the reason, and its text where that helps."""
 
 
 def progress_bar(name: str, size: int | None, position: int = 0) -> Any:
@@ -127,10 +116,10 @@ def container(path: Path) -> str:
 def first_line(path: Path) -> bytes:
     """The first line of a text, or its beginning where it is long."""
     with HashedFile(path) as file:
-        return next(text_blocks(path, file), b"")[:4096].split(b"\n")[0]
+        return next(_blocks(path, file), b"")[:4096].split(b"\n")[0]
 
 
-def text_blocks(path: Path, file: HashedFile) -> Iterator[bytes]:
+def _blocks(path: Path, file: HashedFile) -> Iterator[bytes]:
     """The text of a file in blocks of whole lines.
 
     A last line without an end is an error: it is the mark of a file that was cut short.
@@ -141,17 +130,14 @@ def text_blocks(path: Path, file: HashedFile) -> Iterator[bytes]:
         stream: Any = buffered
         if kind == "xz":
             stream = lzma.LZMAFile(buffered)  # noqa: SIM115
-        elif kind != "plain":
-            import pyarrow
-
-            # Twice as fast as the readers of the standard library.
+        elif kind != "plain":  # twice as fast as the readers of the standard library
             stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(buffered, "r"), kind)
         while piece := stream.read(BLOCK_BYTES):
             end = piece.rfind(b"\n") + 1
             if end:
                 yield rest + piece[:end]
             rest = piece[end:] if end else rest + piece
-            if len(rest) > LONGEST_LINE:
+            if len(rest) > MAX_LINE:
                 raise DataError(f"{path} is not text: no line end in {len(rest):,} bytes")
     except (OSError, EOFError, lzma.LZMAError, ValueError) as error:
         raise DataError(f"{path} is cut short or damaged: {error}") from None
@@ -159,136 +145,121 @@ def text_blocks(path: Path, file: HashedFile) -> Iterator[bytes]:
         raise DataError(f"{path} is cut short: its last line has no end")
 
 
-def _read_ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """The same blocks; another thread reads the next while one is in use."""
+def read_text(
+    path: Path, file: HashedFile, rows_of: Callable[[bytes], Rows], *, header: bool = False
+) -> Iterator[Rows]:
+    """The rows of a text, block by block; with `header` the first line is passed over.
+
+    Another thread reads the next block while one is in use.
+    """
+    blocks, before = _blocks(path, file), 0
     with ThreadPoolExecutor(1) as pool:
         following = pool.submit(next, blocks, b"")
         while block := following.result():
             following = pool.submit(next, blocks, b"")
-            yield block
+            if header and before == 0:
+                before, block = 1, block.partition(b"\n")[2]
+            try:
+                if block:
+                    yield rows_of(block)
+            except BadRow as error:
+                row, reason = error.args
+                if before + row == 0 and block.lstrip(b'\xef\xbb\xbf#" ')[:1].isalpha():
+                    reason += " (a header?)"
+                raise DataError(f"{path}, line {before + row + 1:,}: {reason}") from None
+            before += block.count(b"\n")
 
 
-def read_lines(
-    path: Path,
-    file: HashedFile,
-    fast_rows: Callable[[bytes], Rows | None],
-    slow_row: Callable[[bytes], tuple[int, list[Any]]],
-    dtype: type,
-    *,
-    header: bool = False,
-) -> Iterator[Rows]:
-    """The rows of a text; `slow_row` reads the lines of a block that `fast_rows` gave up on.
+def read_columns(
+    block: bytes, names: Sequence[str], delimiter: str, kind: str, allowed: bytes
+) -> list[NDArray[Any]]:
+    """The columns of a block, all of one type; what cannot be read so is a `BadRow`.
 
-    With `header` the first line is passed over.
+    Arrow forgives blanks around a number and ends a line at a lone carriage return, so the text
+    may only have the `allowed` bytes, and the rows are counted.
     """
-    before = 0
-    for block in _read_ahead(text_blocks(path, file)):
-        if header and before == 0:
-            before, block = 1, block.partition(b"\n")[2]
-            if not block:
-                continue
-        rows = fast_rows(block)
-        if rows is None:
-            lines = block[:-1].split(b"\n")
-            pairs = [
-                _row(line, number, path, slow_row) for number, line in enumerate(lines, before)
-            ]
-            labels, features = zip(*pairs, strict=True)
-            rows = Rows(np.array(features, dtype), np.array(labels, np.uint8))
-        yield rows
-        before += len(rows.labels)
+    if stray := block.translate(None, allowed):
+        position = block.index(stray[:1])
+        start = block.rfind(b"\n", 0, position) + 1
+        column = block[start:position].count(delimiter.encode())
+        cell = block[start:].split(b"\n", 1)[0].split(delimiter.encode())[column][:20]
+        reason = f"column {column + 1}: not a number: {cell.decode(errors='replace')!r}"
+        raise BadRow(block[:position].count(b"\n"), reason)
 
-
-def _row(
-    line: bytes, before: int, path: Path, slow_row: Callable[[bytes], tuple[int, list[Any]]]
-) -> tuple[int, list[Any]]:
-    where = f"{path}, line {before + 1:,}"
-    if not line.strip():
-        raise DataError(f"{where}: an empty line")
-    try:
-        return slow_row(line.removesuffix(b"\r"))
-    except BadCell as error:
-        column, reason, *cells = error.args
-        if before == 0 and line.lstrip(b'\xef\xbb\xbf#" ')[:1].isalpha():
-            reason += " (a header?)"
-        for cell in cells:
-            reason += f": {cell[:MOST_SHOWN].decode(errors='replace')!r}"
-        raise DataError(f"{where}, column {column}: {reason}") from None
-
-
-def check_count(cells: Sequence[bytes], count: int) -> None:
-    """Raise an error unless a line has this number of cells."""
-    if len(cells) != count:
-        amount = "few" if len(cells) < count else "many"
-        raise BadCell(len(cells), f"too {amount} columns")
-
-
-def read_csv(
-    block: bytes, names: Sequence[str], delimiter: str, kind: str
-) -> list[NDArray[Any]] | None:
-    """The columns of a block, all of one type; None where Arrow cannot read it so."""
-    import pyarrow
-    from pyarrow import csv
-
-    try:
-        table = csv.read_csv(
+    def parsed(**options: Any) -> pyarrow.Table:
+        return csv.read_csv(
             pyarrow.BufferReader(block),
-            csv.ReadOptions(column_names=names),
+            csv.ReadOptions(column_names=names, **options),
             csv.ParseOptions(delimiter=delimiter, quote_char=False, ignore_empty_lines=False),
             csv.ConvertOptions(column_types=dict.fromkeys(names, kind), null_values=[]),
         )
+
+    try:
+        table = parsed()
     except pyarrow.ArrowInvalid:
-        return None
-    # Arrow ends a line at a lone carriage return too.
+        try:  # only one thread knows the row
+            table = parsed(use_threads=False)
+        except pyarrow.ArrowInvalid as error:
+            reason = str(error).split("\n")[0]
+            row = re.search(r"Row #(\d+): ", reason)
+            if value := re.search(r"column #(\d+): .* invalid value ('.*')", reason):
+                reason = f"column {int(value[1]) + 1}: not a number: {value[2]}"
+            if count := re.search(r"Expected \d+ columns, got \d+", reason):
+                reason = count[0]
+            raise BadRow(int(row[1]) - 1 if row else 0, reason) from None
     if table.num_rows != block.count(b"\n"):
-        return None
+        raise BadRow(0, "from here on a line is empty or has a carriage return within it")
     return [column.to_numpy() for column in table.columns]
+
+
+def check_rows(bad: NDArray[np.bool_], reason: str) -> None:
+    """Raise an error that names the first bad row, and the column where rows have several."""
+    if bad.any():
+        row, *column = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        where = f"feature {column[0] + 1}: " if column else ""
+        raise BadRow(int(row), f"{where}{reason}")
 
 
 def parquet_names(path: Path) -> tuple[str, ...]:
     """The names of a table's columns."""
-    import pyarrow
-    from pyarrow import parquet
-
     try:
         return tuple(parquet.read_schema(path).names)
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path} is cut short or damaged: {error}") from None
 
 
-def parquet_batches(
-    path: Path, needed: tuple[str, ...], optional: tuple[str, ...] = ()
-) -> Iterator[tuple[int, Any]]:
-    """Batches of the columns that are needed, each with the number of rows before it."""
-    import pyarrow
-    from pyarrow import parquet
-
+def read_parquet(
+    path: Path,
+    file: HashedFile,
+    rows_of: Callable[[Any], Rows],
+    *,
+    needed: tuple[str, ...],
+    optional: tuple[str, ...] = (),
+) -> Iterator[Rows]:
+    """The rows of a table, batch by batch, from the columns that are needed."""
+    start = 0
     try:
         with parquet.ParquetFile(path, page_checksum_verification=True) as table:
             present = table.schema_arrow.names
             if missing := [name for name in needed if name not in present]:
                 raise DataError(f"{path} has no column {missing[0]}; it needs {', '.join(needed)}")
             columns = [name for name in (*needed, *optional) if name in present]
-            start = 0
             for batch in table.iter_batches(PARQUET_ROWS, columns=columns):
                 batch.validate(full=True)
-                yield start, batch
+                yield rows_of(batch)
                 start += batch.num_rows
+    except BadRow as error:
+        raise DataError(f"{path}, row {start + error.args[0] + 1:,}: {error.args[1]}") from None
     except (pyarrow.ArrowException, OSError) as error:
         raise DataError(f"{path} is cut short or damaged: {error}") from None
 
 
-def numbers(batch: Any, name: str, path: Path, start: int) -> NDArray[Any]:
-    """A column of a batch as numbers, none of them missing."""
+def numbers(batch: Any, name: str, kinds: str = "buif") -> NDArray[Any]:
+    """A column of a batch as numbers, none of them missing; `kinds` "ui" are whole ones."""
     column = batch.column(name)
-    check_rows(np.asarray(column.is_null()), path, start, f"column {name} is missing")
+    check_rows(np.asarray(column.is_null()), f"column {name} is missing")
     values = column.to_numpy(zero_copy_only=False)
-    if values.dtype.kind not in "buif":
-        raise DataError(f"{path}: column {name} holds {column.type}, not numbers")
+    if values.dtype.kind not in kinds:
+        wanted = "numbers" if "f" in kinds else "whole numbers"
+        raise BadRow(0, f"column {name} holds {column.type}, not {wanted}")
     return values
-
-
-def check_rows(bad: NDArray[np.bool_], path: Path, start: int, reason: str) -> None:
-    """Raise an error that names the first bad row, where there is one."""
-    if bad.any():
-        raise DataError(f"{path}, row {start + int(np.argmax(bad)) + 1:,}: {reason}")

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from labelaudit import auditing
-from labelaudit.auditing.intervals import Interval
 from labelaudit.cli import main
+from labelaudit.intervals import Interval
 
 SECRET = "zebra-crossing-77"
 

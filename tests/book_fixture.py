@@ -1,6 +1,7 @@
 """A checkout of two small chapters, made anew in a temporary folder for the tests of the runner."""
 
 import contextlib
+import os
 import shutil
 from html import escape
 from pathlib import Path
@@ -240,3 +241,17 @@ def edited(path: Path, old: str, new: str):
         yield
     finally:
         path.write_text(sound, encoding="utf-8")
+
+
+def kernels_below(checkout):
+    """Command lines of living kernels whose working folder lies in the checkout."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            folder = os.readlink(process / "cwd")
+            arguments = (process / "cmdline").read_text()
+        except OSError:
+            continue
+        if folder.startswith(str(checkout.root)) and "ipykernel_launcher" in arguments:
+            found.append(arguments)
+    return found

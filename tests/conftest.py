@@ -80,6 +80,17 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture(scope="module")
+def one_numba_thread():
+    """For thousands of tiny calls: on a busy machine threads would only wait for one another."""
+    import numba
+
+    before = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(before)
+
+
 @pytest.fixture(scope="session")
 def site():
     """The folder of the book's pages, built at smoke scale.

@@ -19,6 +19,7 @@ import argparse
 import ast
 import contextlib
 import importlib
+import itertools
 import os
 import random
 import shutil
@@ -77,6 +78,8 @@ SWAPS = {
     ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv, ast.BitOr: ast.BitAnd, ast.BitAnd: ast.BitOr,
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
+# Numbers the mutants of a run.
+CHANGES = itertools.count(1)
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -291,68 +294,38 @@ def start(folder, arguments, log):
         os._exit(status)
 
 
-class Runs:
-    """Runs of pytest, one in each copy of the tree at a time."""
-
-    def __init__(self, folder, copies, timeout):
-        """Make the copies."""
-        self.free = [folder / f"tree-{number}" for number in range(copies)]
-        self.timeout, self.running, self.changes = timeout, {}, 0
-        for copy in self.free:
-            copy_tree(copy)
-
-    def begin(self, arguments, mutant=None):
-        """Run pytest in a free copy, with a mutant in it."""
-        copy = self.free.pop()
-        if mutant:
-            path = copy / mutant.path
-            path.write_text(mutant.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
-            # Python takes compiled code for current if time, in seconds, and size are the same.
-            self.changes += 1
-            changed = (ROOT / mutant.path).stat().st_mtime + self.changes
-            os.utime(path, (changed, changed))
-        child = start(copy, arguments, copy.with_suffix(".log"))
-        self.running[child] = arguments, mutant, copy, time.monotonic() + self.timeout
-
-    def ended(self):
-        """Wait for the end of a run: its arguments, its mutant, the outcome, what it printed."""
-        while True:
-            for child, (arguments, mutant, copy, end) in list(self.running.items()):
-                done, status = os.waitpid(child, os.WNOHANG)
-                if not done and time.monotonic() < end:
-                    continue
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(child, signal.SIGKILL)
-                if not done:
-                    os.waitpid(child, 0)
-                del self.running[child]
-                if mutant:
-                    shutil.copy2(ROOT / mutant.path, copy / mutant.path)
-                self.free.append(copy)
-                # 5: no test was chosen, as in a module without doctests.
-                passed = {0: "survived", 5: "survived"}
-                code = os.waitstatus_to_exitcode(status)
-                outcome = passed.get(code, "killed") if done else "timeout"
-                return arguments, mutant, outcome, copy.with_suffix(".log")
-            time.sleep(0.05)
-
-    def all(self, work):
-        """The ends of the runs of all (arguments, mutant), as they come."""
-        waiting = list(work)
-        while waiting or self.running:
-            while waiting and self.free:
-                self.begin(*waiting.pop(0))
-            yield self.ended()
+def outcome(copy, arguments, timeout, mutant=None):
+    """What becomes of a run of pytest in a copy of the tree, with a mutant in it."""
+    if mutant:
+        path = copy / mutant.path
+        path.write_text(mutant.applied(path.read_text(encoding="utf-8")), encoding="utf-8")
+        # Python takes compiled code for current if time, in seconds, and size are the same.
+        changed = (ROOT / mutant.path).stat().st_mtime + next(CHANGES)
+        os.utime(path, (changed, changed))
+    child, end = start(copy, arguments, copy.with_suffix(".log")), time.monotonic() + timeout
+    done, status = os.waitpid(child, os.WNOHANG)
+    while not done and time.monotonic() < end:
+        time.sleep(0.05)
+        done, status = os.waitpid(child, os.WNOHANG)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    if mutant:
+        shutil.copy2(ROOT / mutant.path, copy / mutant.path)
+    if not done:
+        os.waitpid(child, 0)
+        return "timeout"
+    # 5: no test was chosen, as in a module without doctests.
+    return "survived" if os.waitstatus_to_exitcode(status) in (0, 5) else "killed"
 
 
-def check_sound(runs, chosen):
+def check_sound(copy, timeout, chosen):
     """The tests concerned must pass without a mutant, or nothing is learned."""
     files = sorted({file for mutant in chosen for file in files_for(mutant.module)})
     modules = sorted({str(mutant.path) for mutant in chosen})
-    work = [(modules, None), *(([file], None) for file in files)]
-    for arguments, _, outcome, log in runs.all(work):
-        if outcome != "survived":
-            tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
+    for arguments in (modules, *([file] for file in files)):
+        if outcome(copy, arguments, timeout) != "survived":
+            log = copy.with_suffix(".log").read_text(errors="replace")
+            tail = "\n".join(log.splitlines()[-15:])
             sys.exit(f"without a mutant {arguments[0]} does not pass in time:\n{tail}")
 
 
@@ -365,7 +338,6 @@ def main():
     option("--packages", nargs="+", default=["labelaudit"], help="folders, such as book/tools")
     option("--again", type=Path, metavar="FILE", help="the mutants of an earlier list instead")
     option("--write", type=Path, metavar="FILE", help="keep the list, a line for each mutant")
-    option("--copies", type=int, default=1, help="how many tests run side by side")
     option("--timeout", type=float, default=600, help="seconds for the tests of a mutant")
     option("--unchecked", action="store_true", help="do not run the tests without a mutant first")
     arguments = parser.parse_args()
@@ -384,17 +356,18 @@ def main():
             importlib.import_module(name)
     lines, outcomes = [], []
     with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
-        runs = Runs(Path(folder), arguments.copies, arguments.timeout)
+        copy = Path(folder, "tree")
+        copy_tree(copy)
         if not arguments.unchecked:
-            check_sound(runs, chosen)
-        work = [([str(each.path), *files_for(each.module)], each) for each in chosen]
-        for _, mutant, outcome, _ in runs.all(work):
-            outcomes.append(outcome)
-            lines.append(f"{mutant.name}\t{outcome}\t{mutant.change}")
-            print(f"{len(lines):4} {outcome:8} {mutant.name}  {mutant.change}", flush=True)
+            check_sound(copy, arguments.timeout, chosen)
+        for mutant in chosen:
+            tried = [str(mutant.path), *files_for(mutant.module)]
+            outcomes.append(outcome(copy, tried, arguments.timeout, mutant))
+            lines.append(f"{mutant.name}\t{outcomes[-1]}\t{mutant.change}")
+            print(f"{len(lines):4} {outcomes[-1]:8} {mutant.name}  {mutant.change}", flush=True)
             if arguments.write:
                 arguments.write.write_text("\n".join(sorted(lines)) + "\n", encoding="utf-8")
-    killed = sum(outcome != "survived" for outcome in outcomes)
+    killed = sum(result != "survived" for result in outcomes)
     print(f"killed {killed} of {len(outcomes)} ({killed / max(len(outcomes), 1):.0%})")
     for name in lost:
         print(f"not found again: {name}")

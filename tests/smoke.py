@@ -199,6 +199,16 @@ def table(execution, name, **options):
     return pd.read_csv(execution.folder / "files" / name, **options)
 
 
+def glued_in(chapter, **overrides):
+    """What a chapter stored for its prose at smoke scale."""
+    return glued(executed(chapter, **overrides))
+
+
+def table_of(chapter, name, **overrides):
+    """A table of a chapter at smoke scale."""
+    return table(executed(chapter, **overrides), name)
+
+
 def text(chapter):
     """The chapter's source."""
     return CHECKOUT.source(chapter).read_text(encoding="utf-8")

@@ -246,10 +246,7 @@ def test_every_test_can_fail(path):
 
 PLANTED = [
     ("    assert run() or True", "a side of an or is always true"),
-    ("    assert run() or [1]", "a side of an or is always true"),
-    ("    assert 'text' or run()", "a side of an or is always true"),
     ("    assert run() or ALWAYS", "a side of an or is always true"),
-    ("    said = 'yes'\n    assert run() == 1 or said", "a side of an or is always true"),
     ("    x = 1 or run()\n    assert x", "a side of an or is always true"),
     ("    for x in NAMES:\n        assert float(x) == float(x)", "compared with itself"),
     (
@@ -262,12 +259,10 @@ PLANTED = [
     ),
     ("    if run():\n        assert run() > 1", "every check stands under an if"),
     ("    if run():\n        with pytest.raises(ValueError):\n            run()", "under an if"),
-    ("    for x in NAMES:\n        if x > 2:\n            assert run(x)", "under an if"),
     ("    for x in [y for y in NAMES if y]:\n        assert run(x)", "may have no round"),
     ("    found = re.findall('a', run())\n    for x in found:\n        assert x", "no round"),
     ("    for path in ROOT.glob('*.py'):\n        assert_light(path)", "may have no round"),
     ("    for x in filtered():\n        assert x\n    assert run()", "may have no round"),
-    ("    for x in NAMES:\n        for y in x.select('a'):\n            assert y", "no round"),
 ]
 SOUND = [
     "    assert run() == run()",

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-import tomllib
 from importlib import metadata
 
 import pytest
@@ -95,8 +94,3 @@ def _version(name):
         return metadata.version(name).partition("+")[0]
     except metadata.PackageNotFoundError:
         return None
-
-
-def test_uv_leaves_the_environment_alone():
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
-    assert settings["uv"]["managed"] is False

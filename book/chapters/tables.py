@@ -1,19 +1,24 @@
 """The tables that the chapters on Higgs and KDD12 share: trainings, and estimates of eta."""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.linear_model import RidgeCV
+from sklearn.preprocessing import StandardScaler
 
+from book.chapters import figures
 from book.chapters.compared import Comparison, calibration_ratio, compare
-from labelaudit.checks import Floats
+from labelaudit.checks import Floats, Ints
 from labelaudit.datasets.dataset import Dataset
 from labelaudit.learning import calibration
 from labelaudit.learning.calibration import auc
 from labelaudit.learning.training import TrainingSettings, train
-from labelaudit.mechanisms import Mechanism
+from labelaudit.mechanisms import LabelProportions, Mechanism
 
 
 class TrainingScores(NamedTuple):
@@ -55,6 +60,65 @@ def auc_table(
     for name, score in references.items():
         rows[name] = {"AUC": auc(labels, score)}
     return pd.DataFrame(rows).T
+
+
+def training_tables(
+    data: Dataset,
+    mechanisms: Mapping[str, Mechanism | None],
+    settings: TrainingSettings,
+    references: Mapping[str, ArrayLike],
+    *,
+    seed: int,
+    trials: int,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The AUC of trainings with each mechanism beside other scores, and the curves of the first."""
+    trainings = {
+        name: trained(data, mechanism, settings, seed=seed, trials=trials)
+        for name, mechanism in mechanisms.items()
+    }
+    curves = {**references} | {name: first.scores for name, (first, *_) in trainings.items()}
+    scores = auc_table(data.test.labels, trainings, references)
+    return scores.assign(trainings=trials), figures.roc_table(data.test.labels, curves)
+
+
+def network_against_ridge(
+    data: Dataset,
+    bag_sizes: Sequence[int],
+    settings: TrainingSettings,
+    *,
+    seed: int,
+    rng: np.random.Generator,
+) -> pd.DataFrame:
+    """Test AUC by bag size of a network and of ridge regression, on bags and on as many rows.
+
+    Ridge regresses a bag's released proportion on the averages of its measurements.
+    """
+    features, labels = np.asarray(data.train.features), np.asarray(data.train.labels)
+    scaler = StandardScaler().fit(features)
+
+    def ridge_auc(members: Ints) -> float:
+        k = members.shape[1]
+        proportions = LabelProportions(k).release(labels[members], rng)
+        # Times the root of the bag size, means spread like single rows: one range serves.
+        means = np.sqrt(k) * scaler.transform(features)[members].mean(axis=1)
+        line = RidgeCV(alphas=np.geomspace(0.01, 1e4, 13)).fit(means, proportions).coef_
+        return float(auc(data.test.labels, scaler.transform(data.test.features) @ line))
+
+    @cache
+    def network_auc(count: int, k: int) -> float:
+        split = SimpleNamespace(features=features[:count], labels=labels[:count])
+        return train(split, LabelProportions(k), settings, seed=seed, test=data.test).auc
+
+    rows = {}
+    for k in dict.fromkeys(bag_sizes):
+        members = rng.permutation(len(labels) // k * k).reshape(-1, k)
+        rows[k] = {
+            "network on bags": network_auc(len(labels), k),
+            "ridge on bag means": ridge_auc(members),
+            "network on as many single rows": network_auc(len(members), 1),
+            "ridge on as many single rows": ridge_auc(members[:, :1]),
+        }
+    return pd.DataFrame(rows).T.rename_axis("bag size")
 
 
 def grades(estimates: Mapping[str, Floats], labels: ArrayLike) -> pd.DataFrame:

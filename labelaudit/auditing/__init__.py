@@ -21,9 +21,8 @@ from typing import Any
 _MODULES = {
     "attack": "SURE Attacks attack_settings",
     "decisions": "Choice Guarantee Recommendation choose decide decide_all recommend",
-    "eta": "Calibration Eta estimate_eta trusted_eta",
+    "eta": "Eta estimate_eta trusted_eta",
     "given_bags": "BagFacts attack_given_bags bag_facts",
-    "intervals": "Interval",
     "options": "Options Target",
     "page": "as_html",
     "priors": "PriorsReport audit_priors",

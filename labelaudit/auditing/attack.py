@@ -19,16 +19,16 @@ from labelaudit import multiclass
 from labelaudit.advantage import additive_advantage, multiplicative_advantage
 from labelaudit.attack import posterior
 from labelaudit.auditing.eta import Eta, Progress, guess_of
-from labelaudit.auditing.intervals import (
+from labelaudit.auditing.options import Options
+from labelaudit.auditing.settings import Setting, settings_for
+from labelaudit.auditing.table import Table
+from labelaudit.checks import Floats, Ints
+from labelaudit.intervals import (
     RoundAverages,
     ValueWithError,
     mean_over_rounds,
     pooled_by_rubin,
 )
-from labelaudit.auditing.options import Options
-from labelaudit.auditing.settings import Setting, settings_for
-from labelaudit.auditing.table import Table
-from labelaudit.checks import Floats, Ints
 from labelaudit.mechanisms import Mechanism
 from labelaudit.mechanisms.custom import check_epsilon, has_channel
 from labelaudit.partitions import partition

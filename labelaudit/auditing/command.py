@@ -164,7 +164,7 @@ def _run_on_priors(
 ) -> int:
     """Priors without labels: all rows of a file or folder, in constant memory."""
     from labelaudit.auditing.options import Options
-    from labelaudit.auditing.priors import WorkerDied, audit_priors
+    from labelaudit.auditing.priors import PriorsWorkerDied, audit_priors
 
     names = ("mechanisms", "bag_sizes", "epsilons", "level", "seed", "target")
     chosen = {name: value for name in names if (value := getattr(arguments, name)) is not None}
@@ -177,7 +177,7 @@ def _run_on_priors(
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         raise CommandError(str(error)) from error
-    except WorkerDied as error:
+    except PriorsWorkerDied as error:
         raise Failure(f"a worker ended ({error}): the same command goes on where it was") from error
     report = dataclasses.replace(report, command=shlex.join(["labelaudit", *arguments.given]))
     _save(report, page, report.headline, report.larger)

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from labelaudit.auditing import words
-from labelaudit.auditing.intervals import Row
 from labelaudit.auditing.options import Target
 from labelaudit.auditing.settings import Setting
 from labelaudit.bounds import label_dp_classes_bound
+from labelaudit.intervals import Row
 from labelaudit.mechanisms import Kind
 
 MEETS, MISSES, UNCLEAR = "meets", "misses", "cannot tell"

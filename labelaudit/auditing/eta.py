@@ -12,47 +12,20 @@ from numpy.typing import NDArray
 from labelaudit.auditing.options import Options, Target
 from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
-from labelaudit.learning.calibration import Curve, beta_scale, brier_score, excess_of, reliability
+from labelaudit.learning.calibration import (
+    SIGNIFICANT,
+    Calibration,
+    beta_scale,
+    calibration_of,
+)
 from labelaudit.learning.learners import Boosting, Learner, Logistic, Rows
 
 # Called with a line for each step of the audit.
 Progress = Callable[[str], None]
 Labels = NDArray[np.integer]
 FOLDS = 5
-BINS = 15
 # The most values of a category, the frequent ones first, that get a column of a linear model.
 LEVEL_COLUMNS = 10
-# The one test of eta rejects a true eta with this probability.
-SIGNIFICANT = 0.05
-
-
-@dataclass(frozen=True, kw_only=True)
-class Calibration:
-    """How well eta of one class fits labels it was not trained on, averaged over the refits.
-
-    `error` is the expected calibration error in groups of similar size, `noise` that of a
-    calibrated eta. `excess` is the largest difference between the ones that eta promises and the
-    ones there are, over the records in any range of eta, as a fraction of all records: an advantage
-    computed from eta is wrong by at most about that. `p_value` is that of the excess if eta is
-    true. `worst` is the range where it occurs, with its promised and true numbers of ones.
-    """
-
-    auc: float
-    brier: float
-    error: float
-    noise: float
-    excess: float
-    p_value: float
-    worst: tuple[float, float, float, int]
-    predicted: tuple[float, ...]
-    observed: tuple[float, ...]
-    standard_error: tuple[float, ...]
-    count: tuple[int, ...]
-
-    @property
-    def contradicted(self) -> bool:
-        """Whether the true labels contradict eta, by however little."""
-        return self.p_value < SIGNIFICANT
 
 
 @dataclass(frozen=True)
@@ -276,26 +249,3 @@ def design(table: Table, rows: Ints) -> Floats:
     matrix = (matrix[:, kept] - matrix[:, kept].mean(axis=0)) / spread[kept]
     # Extreme values would otherwise dominate the sums of x y.
     return np.column_stack([np.ones(len(matrix)), np.clip(matrix, -6, 6)])
-
-
-def calibration_of(
-    etas: Sequence[Floats], labels: Labels, persons: Ints | None = None
-) -> Calibration:
-    """Averages over the refits; the reliability diagram and the worst range of the first."""
-    several = distinct(etas)
-    diagrams = [reliability(eta, labels, bins=BINS) for eta in several]
-    excesses, p_values, worst = zip(
-        *(excess_of(eta, labels, persons) for eta in several), strict=True
-    )
-    averages: dict[str, Sequence[float]] = {
-        "auc": [Curve.of(eta, labels).area.value for eta in several],
-        "brier": [brier_score(eta, labels) for eta in several],
-        "error": [diagram.error for diagram in diagrams],
-        "noise": [diagram.noise for diagram in diagrams],
-        "excess": excesses,
-        "p_value": p_values,
-    }
-    values: dict[str, Any] = {name: float(np.mean(each)) for name, each in averages.items()}
-    for name in ("predicted", "observed", "standard_error", "count"):
-        values[name] = tuple(getattr(diagrams[0], name).tolist())
-    return Calibration(worst=worst[0], **values)

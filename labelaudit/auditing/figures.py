@@ -1,6 +1,5 @@
 """The figures of an audit."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,17 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from labelaudit import plots
-from labelaudit.auditing.intervals import Interval
+from labelaudit.intervals import Interval
 from labelaudit.mechanisms import KINDS
 
 if TYPE_CHECKING:
     from labelaudit.auditing.report import Report
 
 TARGET_COLOUR = "#a8320a"
-# A mechanism may be named by the path of its file; the axes need their room.
-MAX_LETTERS = 40
-# An interval this many times as long as usual is cut at the edge of its axis.
-MAX_LENGTH = 1.5
 
 
 def draw_calibration(report: "Report") -> Figure:
@@ -64,7 +59,8 @@ def draw_attack(report: "Report") -> Figure:
         multiplicative.plot(ends, [line, line], color=kind.colour)
         style |= {"marker": ">"} if np.isinf(row.percentile) else {}
         multiplicative.plot(min(row.percentile, edge), line, markersize=5, **style)
-    additive.set_yticks(range(len(settings)), [_literal(row.title) for row in settings], fontsize=9)
+    titles = [plots.literal(row.title) for row in settings]
+    additive.set_yticks(range(len(settings)), titles, fontsize=9)
     additive.set(xlabel="additive advantage", ylim=(len(settings) - 0.4, -0.6))
     additive.locator_params(axis="x", nbins=5)
     additive.axvline(0, color="black", linewidth=0.8)
@@ -83,13 +79,13 @@ def draw_utility(report: "Report") -> Figure:
     panel: Axes = axes[0, 0]
     panel.set(xlabel="realised additive advantage", ylabel="AUC")
     for kind in dict.fromkeys(setting.kind for setting in report.settings["setting"]):
-        panel.plot([], [], kind.marker, color=kind.colour, label=_literal(kind.name))
+        panel.plot([], [], kind.marker, color=kind.colour, label=plots.literal(kind.name))
     plots.legend(figure, panel)
     if np.isnan(report.clean.auc):
         panel.text(0.5, 0.5, "no model was trained", transform=panel.transAxes, ha="center")
         panel.set(xticks=[], yticks=[])
         return figure
-    bottom, top = useful_range([Interval.of(row, "auc") for row in (report.clean, *rows)])
+    bottom, top = plots.useful_range([Interval.of(row, "auc") for row in (report.clean, *rows)])
     panel.set_ylim(bottom, top)
     panel.axhline(report.clean.auc, color="black", linestyle="--")
     for row in rows:
@@ -102,48 +98,10 @@ def draw_utility(report: "Report") -> Figure:
             panel.plot(x, bottom, "v", color=kind.colour, clip_on=False)
         if row.auc_high > top:
             panel.plot(x, top, "^", color=kind.colour, clip_on=False)
-    spread([row.realised for row in rows], panel)
+    plots.spread([row.realised for row in rows], panel)
     plots.simulated(figure, "simulated releases")
     return figure
 
 
-def spread(values: Sequence[float], panel: Axes) -> None:
-    """Let the axis grow by factors where most advantages are far smaller than the greatest."""
-    limit = float(f"{np.median(values):.0g}")
-    if not 0 < limit < max(values) / 4:
-        return
-    panel.set_xscale("symlog", linthresh=limit)
-    steps = np.outer(10.0 ** np.arange(-9, 1), [1, 2, 5]).ravel()
-    ticks = [0.0, *(step for step in steps if limit / 2 <= step <= max(values))]
-    panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    panel.minorticks_off()
-    panel.set_xlabel(f"{panel.get_xlabel()} (logarithmic beyond {limit:g})")
-
-
-def useful_range(intervals: Sequence[Interval]) -> tuple[float, float]:
-    """An axis for all values and for intervals of usual length, so that none flattens the others.
-
-    >>> usual = [Interval(value, 0.01, value - 0.02, value + 0.02) for value in (0.6, 0.7)]
-    >>> low, high = useful_range([*usual, Interval(0.65, 0.3, 0.05, 1.0)])
-    >>> round(low, 2), round(high, 2)
-    (0.57, 0.73)
-    """
-    longest = MAX_LENGTH * float(np.median([each.high - each.low for each in intervals])) / 2
-    low = min(max(each.low, each.value - longest) for each in intervals)
-    high = max(min(each.high, each.value + longest) for each in intervals)
-    room = max(0.05 * (high - low), 0.005)
-    return low - room, high + room
-
-
 def _reach(interval: Interval) -> list[list[float]]:
     return [[interval.value - interval.low], [interval.high - interval.value]]
-
-
-def _literal(name: str) -> str:
-    """A name for a figure: short, no formula in dollars, a leading underscore kept in a legend.
-
-    >>> _literal("$x$"), _literal("m" * 60).count("m")
-    ('\\\\$x\\\\$', 39)
-    """
-    short = name if len(name) <= MAX_LETTERS else f"…{name[1 - MAX_LETTERS :]}"
-    return ("\u200b" if short.startswith("_") else "") + short.replace("$", r"\$")

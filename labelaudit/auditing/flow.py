@@ -29,7 +29,7 @@ from labelaudit.auditing.settings import Setting, settings_for
 from labelaudit.auditing.table import Columns, Table, read
 from labelaudit.auditing.utility import measure_utility
 
-MOST_EXPOSED = 10
+MAX_EXPOSED = 10
 
 
 def audit(
@@ -169,7 +169,7 @@ def _details(
     for setting in chosen if ids else ():
         with setting.naming_errors():
             exposed[setting.title] = scenarios.most_exposed(
-                distinct(eta.positive), table.ids, setting.mechanism, MOST_EXPOSED, options.seed
+                distinct(eta.positive), table.ids, setting.mechanism, MAX_EXPOSED, options.seed
             )
     return {
         "exposed": exposed,

@@ -18,11 +18,11 @@ from labelaudit.auditing.attack import (
     rounds_for,
 )
 from labelaudit.auditing.eta import Eta
-from labelaudit.auditing.intervals import ValueWithError, ratio_over_bags
 from labelaudit.auditing.options import Options
 from labelaudit.auditing.settings import Setting
 from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
+from labelaudit.intervals import ValueWithError, ratio_over_bags
 from labelaudit.mechanisms import CountChannel
 from labelaudit.mechanisms.custom import check_custom
 from labelaudit.partitions import bags_by_size

@@ -15,12 +15,12 @@ import markupsafe
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
+from labelaudit import intervals
 from labelaudit.auditing import (
     attack,
     decisions,
     eta,
     figures,
-    intervals,
     options,
     scenarios,
     words,

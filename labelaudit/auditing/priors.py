@@ -45,7 +45,7 @@ HUGE = 1e6
 SUMS = ("additive", "label_advantage", "explained", "variance", "extreme", "records")
 
 
-class WorkerDied(RuntimeError):
+class PriorsWorkerDied(RuntimeError):
     """Workers of a cluster died, several times on one part."""
 
 
@@ -287,7 +287,7 @@ def dask_client(address: str | None, workers: int | None) -> Iterator[tuple[Any,
     try:
         yield client, max(1, sum(client.nthreads().values()))
     except KilledWorker as error:
-        raise WorkerDied(str(error)) from None
+        raise PriorsWorkerDied(str(error)) from None
     finally:
         if address is None:
             client.cluster.close()

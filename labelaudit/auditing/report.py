@@ -16,17 +16,18 @@ from labelaudit.auditing.attack import MAX_RECORDS, rounds_for
 from labelaudit.auditing.decisions import Choice, Recommendation
 from labelaudit.auditing.eta import Eta
 from labelaudit.auditing.given_bags import BagFacts
-from labelaudit.auditing.intervals import Interval, Row
 from labelaudit.auditing.options import Options, Target
 from labelaudit.auditing.page import as_html, versions
 from labelaudit.auditing.settings import Setting
 from labelaudit.auditing.table import Table
 from labelaudit.files import write_atomically
+from labelaudit.intervals import Interval, Row, column_names
 
 # The version of the names in the JSON file: it grows where one of them changes its meaning.
 SCHEMA = 1
 HISTOGRAM_BINS = 20
-MEASURED = ("plug_in", "realised", "difference", "percentile", "revealed")
+# Columns that JSON leaves out, since the setting says them.
+HIDDEN = ("Index", "title", "kind")
 # The columns of each table of a report, and what they are called there.
 ATTACK = {
     "title": "setting", "plug_in": "plug-in", "realised": "realised", "realised_low": "low",
@@ -190,41 +191,36 @@ class Report(SavedReport):
 
     def to_dict(self) -> dict[str, Any]:
         """What the JSON file holds."""
-        table, classes = self.table, self.table.classes
-        settings = list(self.settings.itertuples())
+        table, number = self.table, len(self.table.classes)
+        costs = [self.clean, *self.settings.itertuples()]
+        pairs = zip(self.own_bags.itertuples(), self.random_bags.itertuples(), strict=True)
+        data: dict[str, Any] = {
+            "file": table.name,
+            "label": table.label,
+            "positive_value": table.positive,
+        }
+        data |= {"sha256": table.fingerprint, "rows": len(table), "notes": table.notes}
+        data["positive"] = int((table.labels == number - 1).sum())
+        data["features"] = [column.name for column in table.columns]
         values: dict[str, Any] = {
-            "data": {
-                "file": table.name,
-                "label": table.label,
-                "positive_value": table.positive,
-                "sha256": table.fingerprint,
-                "rows": len(table),
-                "positive": int((table.labels == len(classes) - 1).sum()),
-                "features": [column.name for column in table.columns],
-                "notes": table.notes,
-            },
-            "classes": classes,
+            "data": data,
+            "classes": table.classes,
             "rows": len(table),
             "plan": self.options,
             "eta_histogram": self.histogram,
-            "utility": [_utility(row) for row in (self.clean, *settings)],
-            "knowing_more": [_with_interval(row, "advantage") for row in self.knowing.itertuples()],
-            "drawn_again": [_plain_row(row) for row in self.drawn_again.itertuples()],
+            "utility": [_cost(row) for row in costs],
+            "knowing_more": [nested(row) for row in self.knowing.itertuples()],
+            "drawn_again": [nested(row) for row in self.drawn_again.itertuples()],
             "most_exposed": {
                 title: [{"id": name, "advantage": advantage} for name, advantage in records]
                 for title, records in self.exposed.items()
             },
-            "groups": [_plain_row(row) for row in self.groups.itertuples()],
+            "groups": [nested(row) for row in self.groups.itertuples()],
             "advice": [_advice(choice) for choice in self.choices],
             "recommended": [plain(each) | _named(each.setting) for each in self.recommended],
             "calibration": self._calibrations(),
-            "settings": [_decided(row, len(classes)) for row in settings],
-            "given_bags": [
-                {"given": _decided(own, 2), "random": _measured(random, 2)}
-                for own, random in zip(
-                    self.own_bags.itertuples(), self.random_bags.itertuples(), strict=True
-                )
-            ],
+            "settings": [_setting(row, number) for row in self.settings.itertuples()],
+            "given_bags": [{"given": _setting(a, 2), "random": _setting(b, 2)} for a, b in pairs],
             "attacked_in_each_refit": {
                 "records": min(len(table), MAX_RECORDS),
                 "times": rounds_for(len(table)),
@@ -233,10 +229,8 @@ class Report(SavedReport):
         }
         names = "target summary headline reasons warnings give_away at_stake bags made command"
         values |= {name: getattr(self, name) for name in names.split()}
-        if len(classes) > 2:
-            # The name of it in earlier versions.
-            values["utilities"] = values["utility"][1:]
-        return values
+        # The name of it in earlier versions.
+        return values | ({"utilities": values["utility"][1:]} if number > 2 else {})
 
     def _calibrations(self) -> Any:
         """The test of eta, of several classes one for each."""
@@ -298,50 +292,35 @@ def _named(setting: Setting) -> dict[str, Any]:
     return {"mechanism": setting.kind.option, "parameters": dict(setting.parameters)}
 
 
-def _plain_row(row: Row) -> dict[str, Any]:
-    """A row without its index and the title, which is that of the setting."""
-    values = row._asdict()
-    return {name: values[name] for name in values if name not in ("Index", "title")}
+def nested(row: Row) -> dict[str, Any]:
+    """A row for JSON: the four columns of each interval as one."""
+    values = {name: value for name, value in row._asdict().items() if name not in HIDDEN}
+    for name in [name for name in values if column_names(name)[-1] in values]:
+        for column in column_names(name)[1:]:
+            del values[column]
+        values[name] = Interval.of(row, name)
+    return values
 
 
-def _with_interval(row: Row, name: str) -> dict[str, Any]:
-    values = _plain_row(row)
-    for column in ("error", "low", "high"):
-        del values[f"{name}_{column}"]
-    return values | {name: Interval.of(row, name)}
+def _cost(row: Row) -> dict[str, Any]:
+    values = nested(row)
+    costs = {name: values[name] if values[name].known else None for name in ("auc", "loss")}
+    return {"setting": row.setting, "worth": row.worth} | costs
 
 
-def _utility(row: Row) -> dict[str, Any]:
-    intervals = {name: Interval.of(row, name) for name in ("auc", "loss")}
-    known = {name: None if math.isnan(value.value) else value for name, value in intervals.items()}
-    return {"setting": row.setting, "worth": row.worth} | known
-
-
-def _measured(row: Row, classes: int) -> dict[str, Any]:
-    """The numbers of an attack, for JSON."""
-    setting = row.setting
-    any_size = "bag_size" in setting.kind.parameters and "bag_size" not in dict(setting.parameters)
+def _setting(row: Row, classes: int) -> dict[str, Any]:
+    """A row of settings, with its numbers by class apart."""
+    values, setting = nested(row), row.setting
     parts = ("gain", "sure_before", "sure_after")
-    return {
-        "setting": setting,
-        **{name: Interval.of(row, name) for name in MEASURED},
-        "by_label": [
-            {"label": label} | {part: Interval.of(row, f"{part}_{label}") for part in parts}
-            for label in range(classes)
-        ],
-        "method": row.method,
-        "rows": row.rows,
-        **_named(setting),
-        "bag_size": None if any_size else row.bag_size,
-        "epsilon": row.epsilon,
-        "epsilon_checked": setting.checked,
-        "contradicted": abs(row.difference) > 2 * row.difference_error,
-    }
-
-
-def _decided(row: Row, classes: int) -> dict[str, Any]:
-    verdict = {"verdict": row.verdict, "rule": row.rule, "why": row.why}
-    return _measured(row, classes) | verdict
+    values["by_label"] = [
+        {"label": label} | {part: values.pop(f"{part}_{label}") for part in parts}
+        for label in range(classes)
+    ]
+    if "bag_size" in setting.kind.parameters and "bag_size" not in dict(setting.parameters):
+        # Made for the largest of the table's bags.
+        values["bag_size"] = None
+    values["contradicted"] = abs(row.difference) > 2 * row.difference_error
+    return values | _named(setting) | {"epsilon_checked": setting.checked}
 
 
 def _advice(choice: Choice) -> dict[str, Any]:

@@ -11,17 +11,17 @@ from numpy.random import Generator
 from labelaudit.advantage import label_advantage
 from labelaudit.auditing.attack import MAX_RECORDS, attack, plug_in_advantage
 from labelaudit.auditing.eta import Eta
-from labelaudit.auditing.intervals import (
-    ValueWithError,
-    column_names,
-    pooled_by_rubin,
-    ratio_over_bags,
-)
 from labelaudit.auditing.options import Options
 from labelaudit.auditing.settings import Setting
 from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
 from labelaudit.estimates import advantage_with_known_members, sampled_advantage
+from labelaudit.intervals import (
+    ValueWithError,
+    column_names,
+    pooled_by_rubin,
+    ratio_over_bags,
+)
 from labelaudit.mechanisms import Mechanism, NoisyCount
 from labelaudit.mechanisms.custom import has_channel
 from labelaudit.partitions import partition

@@ -25,12 +25,12 @@ from labelaudit.auditing.decisions import (
     guaranteed_epsilon,
     noisier_meet,
 )
-from labelaudit.auditing.intervals import Row
 from labelaudit.auditing.options import MIN_BAGS, Target
 from labelaudit.auditing.settings import setting_of
 from labelaudit.auditing.utility import first_bags, worth_of
 from labelaudit.checks import Floats
 from labelaudit.distribution import multiplicative_cdf, multiplicative_quantile
+from labelaudit.intervals import Row
 from labelaudit.mechanisms import Kind, Mechanism
 from labelaudit.mechanisms.custom import construct, has_channel
 

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from labelaudit import multiclass
 from labelaudit.advantage import worth
 from labelaudit.auditing.eta import Eta, Progress, design
-from labelaudit.auditing.intervals import UNDEFINED, ValueWithError, pooled_by_rubin
 from labelaudit.auditing.options import Options
 from labelaudit.auditing.settings import Setting
 from labelaudit.auditing.table import Table
 from labelaudit.checks import Floats, Ints
+from labelaudit.intervals import UNDEFINED, ValueWithError, pooled_by_rubin
 from labelaudit.learning.calibration import Curve
 from labelaudit.learning.debiased import can_debias, debiased_labels, fit_logistic
 from labelaudit.mechanisms import Mechanism

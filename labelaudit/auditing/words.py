@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from labelaudit.auditing.intervals import Interval, Row
+from labelaudit.intervals import Interval, Row
 
 FOLDER = Path(__file__).parent
 # Why a setting meets the target, misses it, or neither can be told: the end of a sentence.

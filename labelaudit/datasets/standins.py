@@ -16,24 +16,13 @@ from numpy.typing import NDArray
 
 from labelaudit import checks
 from labelaudit.checks import Floats
+from labelaudit.datasets.columns import HIGGS, KDD12
 from labelaudit.datasets.dataset import Arrays
 from labelaudit.datasets.hashing import BUCKETS, bucket, mix
 
 BLOCK_ROWS = 1 << 15
 # Part of the fingerprint: raise it whenever the same seed would give other data.
 VERSION = 1
-
-HIGGS_LOW = (
-    *("lepton_pT", "lepton_eta", "lepton_phi", "missing_energy_magnitude", "missing_energy_phi"),
-    *(f"jet_{jet}_{part}" for jet in (1, 2, 3, 4) for part in ("pt", "eta", "phi", "btag")),
-)
-HIGGS_HIGH = ("m_jj", "m_jjj", "m_lv", "m_jlv", "m_bb", "m_wbb", "m_wwbb")
-HIGGS_COLUMNS = HIGGS_LOW + HIGGS_HIGH
-
-KDD12_COLUMNS = (
-    *("url_hash", "ad_id", "advertiser_id", "depth", "position", "query_id"),
-    *("keyword_id", "title_id", "description_id", "user_id", "profile"),
-)
 
 # transverse momentum: its minimum, and the shape and scale of the gamma distribution above it
 _MOMENTUM = {
@@ -61,7 +50,7 @@ _POWER_LAW = {
     "user_id": (22_000_000, 0.20),
 }
 _KDD12_SLOPE, _KDD12_INTERCEPT = 0.702, -3.820
-# How strongly each field moves the log-odds, in the order of KDD12_COLUMNS.
+# How strongly each field moves the log-odds, in the order of KDD12.
 _KDD12_EFFECT = np.array([0.5, 0.7, 0.9, 0.3, 1.0, 0.35, 0.5, 0.4, 0.4, 0.5, 0.4])
 
 
@@ -136,9 +125,7 @@ def _higgs_score(features: NDArray[np.float32]) -> Floats:
     The score has windows in the masses, stronger with b-tags, and angles between particles. Little
     of it is linear, so that a linear model is much worse than a network, as with the real data.
     """
-    column = {
-        name: features[:, index].astype(np.float64) for index, name in enumerate(HIGGS_COLUMNS)
-    }
+    column = {name: features[:, index].astype(np.float64) for index, name in enumerate(HIGGS)}
     tags = sum(column[f"jet_{jet}_btag"] > 0 for jet in (1, 2, 3, 4))
     turn = np.pi / np.sqrt(3)
     apart = np.cos(turn * (column["lepton_phi"] - column["missing_energy_phi"]))
@@ -196,7 +183,7 @@ def _kdd12_block(rows: int, rng: np.random.Generator) -> tuple[NDArray[Any], Flo
         "user_id": user,
         "profile": np.where(user == 0, 0, 1 + mix(user) % np.uint64(18)),
     }
-    columns = [bucket(index, values[name]) for index, name in enumerate(KDD12_COLUMNS)]
+    columns = [bucket(index, values[name]) for index, name in enumerate(KDD12)]
     features = np.column_stack(columns)
     return features, _KDD12_INTERCEPT + _KDD12_SLOPE * _kdd12_score(features)
 
@@ -209,7 +196,7 @@ def _kdd12_score(features: NDArray[np.int32]) -> Floats:
     uniform = mix(features.astype(np.uint64) + np.uint64(1 << 40)) / 2.0**64
     effects = np.sqrt(12) * (uniform - 0.5)
     for name, order in (("position", (0.8, -0.2, -1.3)), ("depth", (0.3, 0.2, -0.6))):
-        index = KDD12_COLUMNS.index(name)
+        index = KDD12.index(name)
         for level, effect in enumerate(order, start=1):
             rows = features[:, index] == bucket(index, np.array([level]))[0]
             effects[rows, index] = effect
@@ -220,7 +207,7 @@ _BLOCKS: dict[str, Callable[[int, np.random.Generator], tuple[NDArray[Any], Floa
     "higgs-like": _higgs_block,
     "kdd12-like": _kdd12_block,
 }
-COLUMNS = {"higgs-like": HIGGS_COLUMNS, "kdd12-like": KDD12_COLUMNS}
+COLUMNS = {"higgs-like": HIGGS, "kdd12-like": KDD12}
 HASHED = {"higgs-like": None, "kdd12-like": BUCKETS}
 
 

@@ -6,6 +6,7 @@ that, on labels that the estimate has not seen.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -77,6 +78,12 @@ def scores_and_labels(eta: ArrayLike, labels: ArrayLike) -> tuple[Floats, NDArra
     if not scores.size:
         raise ValueError("there must be at least one example, not 0")
     return scores, truth
+
+
+# Groups of a reliability diagram over refits.
+DIAGRAM_BINS = 15
+# The test of eta rejects a true eta with this probability.
+SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,3 +351,55 @@ class Curve:
         sides = [side for side in (self.ones, self.zeros) if side.size > 1]
         variance = sum(side.var(ddof=1) / side.size for side in sides)
         return Area(float(self.ones.mean()), math.sqrt(variance))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    """How well eta of one class fits labels it was not trained on, averaged over the refits.
+
+    `error` is the expected calibration error in groups of similar size, `noise` that of a
+    calibrated eta. `excess` is the largest difference between the ones that eta promises and the
+    ones there are, over the records in any range of eta, as a fraction of all records: an advantage
+    computed from eta is wrong by at most about that. `p_value` is that of the excess if eta is
+    true. `worst` is the range where it occurs, with its promised and true numbers of ones.
+    """
+
+    auc: float
+    brier: float
+    error: float
+    noise: float
+    excess: float
+    p_value: float
+    worst: tuple[float, float, float, int]
+    predicted: tuple[float, ...]
+    observed: tuple[float, ...]
+    standard_error: tuple[float, ...]
+    count: tuple[int, ...]
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the true labels contradict eta, by however little."""
+        return self.p_value < SIGNIFICANT
+
+
+def calibration_of(
+    etas: Sequence[Floats], labels: NDArray[np.integer], persons: Ints | None = None
+) -> Calibration:
+    """Averages over the refits; the reliability diagram and the worst range of the first."""
+    several = etas if any(eta is not etas[0] for eta in etas) else etas[:1]
+    diagrams = [reliability(eta, labels, bins=DIAGRAM_BINS) for eta in several]
+    excesses, p_values, worst = zip(
+        *(excess_of(eta, labels, persons) for eta in several), strict=True
+    )
+    averages: dict[str, Sequence[float]] = {
+        "auc": [Curve.of(eta, labels).area.value for eta in several],
+        "brier": [brier_score(eta, labels) for eta in several],
+        "error": [diagram.error for diagram in diagrams],
+        "noise": [diagram.noise for diagram in diagrams],
+        "excess": excesses,
+        "p_value": p_values,
+    }
+    values: dict[str, Any] = {name: float(np.mean(each)) for name, each in averages.items()}
+    for name in ("predicted", "observed", "standard_error", "count"):
+        values[name] = tuple(getattr(diagrams[0], name).tolist())
+    return Calibration(worst=worst[0], **values)

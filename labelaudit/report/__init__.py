@@ -7,7 +7,7 @@ from labelaudit._deprecated import deprecated
 _NEW = {
     "Advice": "Choice",
     "AuditPlan": "Options",
-    "Decision": "intervals:Row",
+    "Decision": "decisions:Row",
     "EtaEstimates": "Eta",
     "advise": "choose",
     "compare_bags": "attack_given_bags",

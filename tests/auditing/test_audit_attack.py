@@ -12,8 +12,8 @@ from book.chapters.compared import compare
 from labelaudit import auditing
 from labelaudit.auditing import attack, given_bags, words
 from labelaudit.auditing.decisions import decide
-from labelaudit.auditing.intervals import Interval
 from labelaudit.auditing.page import environment
+from labelaudit.intervals import Interval
 
 # The attack
 

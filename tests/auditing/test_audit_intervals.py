@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from audit_cases import LLP, attacked, row_of, table_of
 
-from labelaudit import auditing
-from labelaudit.auditing import attack, intervals
+from labelaudit import auditing, intervals
+from labelaudit.auditing import attack
 from labelaudit.auditing.decisions import decide
-from labelaudit.auditing.intervals import (
+from labelaudit.intervals import (
     RoundAverages,
     ValueWithError,
     mean_over_rounds,

@@ -10,7 +10,7 @@ import pytest
 
 import labelaudit as la
 from labelaudit import auditing
-from labelaudit.auditing.intervals import Interval
+from labelaudit.intervals import Interval
 
 # Records with these priors; so many of them have the label 1.
 LEVELS = np.array([0.1, 0.35, 0.5, 0.8])

@@ -10,9 +10,9 @@ from audit_cases import LLP, RR, frame_of, known_eta, listed, row_of, some_rows,
 from matplotlib.figure import Figure
 
 import labelaudit as la
-from labelaudit import auditing
+from labelaudit import auditing, plots
 from labelaudit.auditing import figures, utility
-from labelaudit.auditing.intervals import Interval
+from labelaudit.intervals import Interval
 from labelaudit.learning import debiased
 from labelaudit.learning.calibration import Area, Curve
 
@@ -182,7 +182,7 @@ def test_advantages_of_very_different_size_get_a_logarithmic_axis_that_says_so()
         panel = Figure().subplots()
         panel.plot(values, values, "o")
         panel.set_xlabel("advantage")
-        figures.spread(values, panel)
+        plots.spread(values, panel)
         return panel
 
     even = drawn([0.1, 0.15, 0.2])

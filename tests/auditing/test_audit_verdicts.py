@@ -13,8 +13,8 @@ from labelaudit.auditing import scenarios, words
 from labelaudit.auditing.attack import Attacks
 from labelaudit.auditing.decisions import decide
 from labelaudit.auditing.eta import Eta, recalibrated
-from labelaudit.auditing.intervals import Interval
 from labelaudit.auditing.leaks import leaking_columns, warnings_of
+from labelaudit.intervals import Interval
 from labelaudit.learning.calibration import excess_of, range_p_value
 
 # Facts by construction

@@ -144,18 +144,11 @@ def test_parameters_have_executions_of_their_own(checkout):
     assert second.reason == "first run"
     assert second.folder != first.folder
     assert run(checkout).reason == run(checkout, seed=2).reason == ""
-
-
-def test_scales_with_the_same_values_share_one_run_but_not_its_name(checkout):
-    run(checkout)
-    shared = execute(checkout, plain(checkout), {"seed": 1}, scale="laptop")
-    assert shared.reason == ""
-    assert shared.facts["scale"] == "laptop"
-
-
-def test_a_changed_parameter_is_an_ingredient_even_in_the_same_folder(checkout):
     keys = [ingredients(checkout, plain(checkout), {"seed": seed}, []) for seed in (1, 2)]
     assert [name for name in keys[0] if keys[0][name] != keys[1][name]] == ["parameters"]
+    assert run_name("c", {"a": 1, "b": 2.0}) == run_name("c", {"b": 2.0, "a": 1})
+    shared = execute(checkout, plain(checkout), {"seed": 1}, scale="laptop")
+    assert (shared.reason, shared.facts["scale"]) == ("", "laptop"), "one run, not its name"
 
 
 def test_a_half_written_or_foreign_notebook_is_not_trusted(checkout):
@@ -163,10 +156,6 @@ def test_a_half_written_or_foreign_notebook_is_not_trusted(checkout):
     for damage in ["", stored.read_text()[:200], nbformat.writes(nbformat.v4.new_notebook())]:
         stored.write_text(damage)
         assert run(checkout).reason == "first run"
-
-
-def test_the_order_of_parameters_does_not_matter():
-    assert run_name("c", {"a": 1, "b": 2.0}) == run_name("c", {"b": 2.0, "a": 1})
 
 
 def test_a_new_or_renamed_module_changes_the_package(checkout):
@@ -214,7 +203,6 @@ def test_a_declared_file_that_is_absent_is_refused(checkout):
 
 
 def test_a_data_set_counts_by_its_fingerprint(checkout, monkeypatch):
-    """Preparing the real data turns a page made from the stand-in out of date."""
 
     class Standin:
         fingerprint, simulated = "s1", True

@@ -31,12 +31,6 @@ def test_every_chapter_keeps_the_contract(chapter):
     assert DECLARED[chapter].values("paper").keys() == DECLARED[chapter].values("smoke").keys()
 
 
-@pytest.mark.parametrize("chapter", DECLARED)
-def test_larger_scales_never_cost_less(chapter):
-    seconds = DECLARED[chapter].seconds
-    assert 0 < seconds["smoke"] <= seconds["laptop"] <= seconds["paper"]
-
-
 def test_the_same_name_means_the_same_thing_in_every_chapter():
     types = {}
     for chapter in DECLARED.values():
@@ -62,20 +56,14 @@ def test_sources_hold_no_outputs_and_nothing_undeclared(source):
         ("bag_sizes", [], "the list is empty"),
         ("bag_sizes", None, "no value given; write a list"),
         ("bag_sizes", [0], "0 is out of range; allowed: 1 to 64"),
-        ("bag_sizes", [2, 65], "65 is out of range; allowed: 1 to 64"),
-        ("bag_sizes", [2.5], "2.5 is not one whole number"),
         ("bag_sizes", [[2]], "[2] is not one whole number"),
-        ("bias", [0.5], "[0.5] is not one number"),
         ("bias", "half", "'half' is not one number"),
         ("bias", True, "True is not one number"),
         ("bias", math.nan, "nan is not one number; allowed: 0 to 1"),
         ("bias", math.inf, "inf is out of range; allowed: 0 to 1"),
-        ("bias", -0.001, "-0.001 is out of range"),
         ("bias", None, "no value given; allowed: 0 to 1"),
         ("law", "normal", "'normal' is not among: uniform, beta-2-30"),
-        ("law", 3, "3 is not one piece of text"),
         ("fail", 1, "1 is not true or false; allowed: true, false"),
-        ("seed", 1.5, "1.5 is not one whole number"),
         ("seed", {"a": 1}, "is not one whole number"),
         ("seed", 10**400, "seed: the number has too many digits; allowed: 0 to"),
         ("bias", -(10**400), "bias: the number has too many digits; allowed: 0 to 1"),
@@ -114,16 +102,14 @@ def test_values_are_yaml_with_numbers_as_people_write_them(text, value):
     assert parse_value("x", text) == value
 
 
-def test_broken_yaml_is_one_line():
-    with pytest.raises(ContractError, match="bag_sizes is not valid YAML: expected") as refusal:
-        parse_value("bag_sizes", "[1, 2")
-    assert "\n" not in str(refusal.value)
-
-
-@pytest.mark.parametrize("text", ["2026-99-99", "9" * 5000], ids=["no date", "many digits"])
-def test_a_value_that_yaml_cannot_make_is_one_line(text):
-    with pytest.raises(ContractError, match="seed is not valid YAML: it cannot be read"):
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("[1, 2", "expected"), ("2026-99-99", "it cannot be read"), ("9" * 5000, "it cannot be read")],
+)
+def test_a_value_that_yaml_cannot_make_is_one_line(text, said):
+    with pytest.raises(ContractError, match=f"seed is not valid YAML: {said}") as refusal:
         parse_value("seed", text)
+    assert "\n" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 import smoke
+from data_files import quiet, samples
 from smoke import DECLARED, executed_in_process
-from test_datasets_prepare import kdd12_rows, libsvm, quiet, samples
 
 from labelaudit import datasets
 
@@ -74,38 +74,6 @@ def test_without_real_sets_the_page_says_simulated_and_how_to_change_that():
     assert shown.count("simulated") == 5 and "real" not in shown
 
 
-def test_with_the_real_samples_both_are_shown_raw_and_corrected():
-    quiet("higgs", samples("higgs_uci_real_subset.parquet"))
-    quiet("kdd12", samples("kdd12_track2_click_prediction_small.parquet"))
-    outputs = executed(estimate=True)
-    assert "Higgs is real here" in statements(outputs) and "KDD12 is real here" in statements(
-        outputs
-    )
-    assert "16.8% are clicks" in statements(outputs) and "corrected for that, 4.4%" in statements(
-        outputs
-    )
-    assert glued(outputs)["data-kdd12-fraction"] == pytest.approx(0.044)
-    drawn = figures(outputs)
-    assert {"real", "simulated"} <= set(drawn["fig-data-higgs"])
-    assert {"real, raw", "real, corrected", "simulated"} <= set(drawn["fig-data-kdd12"])
-    every = {"real, raw", "real, corrected", "real, estimated"}
-    every |= {"simulated, true", "simulated, estimated"}
-    assert every <= set(drawn["fig-data-eta"])
-    assert heads(outputs, "quartiles")[:2] == ["quartiles, real", "quartiles, simulated"]
-    shown = heads(outputs, "seen once")
-    assert shown.count("real") == shown.count("simulated") == 5
-
-
-def test_a_file_without_names_of_fields_is_shown_too(tmp_path):
-    (tmp_path / "kdd12").write_bytes(libsvm(*kdd12_rows(900)))
-    quiet("kdd12", tmp_path / "kdd12")
-    outputs = executed()
-    assert "KDD12 is real here" in statements(outputs) and "Higgs is simulated here" in statements(
-        outputs
-    )
-    assert {"real", "simulated"} <= set(figures(outputs)["fig-data-kdd12"])
-
-
 def whole(data):
     return np.concatenate([data.test.features, data.train.features])
 
@@ -128,9 +96,14 @@ def concentration(values):
     return f"{len(counts):,}", f"{ten:.1%}", f"{once:.1%}"
 
 
-def test_tables_on_the_page_are_those_of_the_samples():
+def test_with_the_real_samples_both_are_shown_and_the_tables_of_the_page_are_theirs():
     quiet("higgs", samples("higgs_uci_real_subset.parquet"))
     quiet("kdd12", samples("kdd12_track2_click_prediction_small.parquet"))
+    outputs = executed(estimate=True)
+    assert glued(outputs)["data-kdd12-fraction"] == pytest.approx(0.044)
+    assert {"real", "simulated"} <= set(figures(outputs)["fig-data-higgs"])
+    assert {"real, raw", "real, corrected"} <= set(figures(outputs)["fig-data-kdd12"])
+    assert heads(outputs, "quartiles")[:2] == ["quartiles, real", "quartiles, simulated"]
     for field in ("lepton_pT", "jet_1_pt", "m_jj", "m_lv", "m_bb", "m_wwbb"):
         real, standin = map(quartiles, columns("higgs", field))
         assert f"| `{field}` | {real} | {standin} |" in SOURCE

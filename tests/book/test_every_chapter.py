@@ -48,7 +48,6 @@ def number(chapter):
 
 
 def test_the_frame_is_complete(chapter):
-    """The opening box, the prediction and its answer, exercises, summary, what comes next."""
     source = text(chapter)
     for part in ("You will be able to", "**Necessary:**", "**Helpful:**", "**Time to read:**"):
         assert part in source, part

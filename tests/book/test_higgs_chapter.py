@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import smoke
-from test_datasets_prepare import higgs_csv, higgs_rows, kdd12_rows, libsvm, quiet
+from data_files import higgs_csv, higgs_rows, kdd12_rows, libsvm, quiet
 
 from book.chapters.real import RESULTS, published_eta
 
@@ -16,27 +16,23 @@ executed = partial(smoke.executed, CHAPTER)
 source = partial(smoke.text, CHAPTER)
 
 
-def glued():
-    return smoke.glued(executed())
-
-
-def table(name):
-    return smoke.table(executed(), name)
-
-
 def test_warnings_are_those_of_the_table():
-    rows = table("realised.csv")
+    rows = smoke.table_of(CHAPTER, "realised.csv")
     distance = (rows["realised"] - rows["plug-in"]).abs()
     # The table has four decimals, so rows on the border may fall on either side.
     clear = (distance - 2 * rows["error"]).abs() > 4e-4
     warned = rows["warning"] == "!"
     assert (warned == (distance > 2 * rows["error"]))[clear].all()
     raw = warned[rows["eta"].str.endswith("raw")]
-    assert glued()["higgs-warnings-raw"] == f"{raw.sum()} of {len(raw)}"
+    assert smoke.glued_in(CHAPTER)["higgs-warnings-raw"] == f"{raw.sum()} of {len(raw)}"
 
 
 def test_miscalibration_moves_the_two_advantages_in_opposite_ways():
-    bent = table("bias.csv").query("case == 'slope' and mechanism == 'LLP'").sort_values("value")
+    bent = (
+        smoke.table_of(CHAPTER, "bias.csv")
+        .query("case == 'slope' and mechanism == 'LLP'")
+        .sort_values("value")
+    )
     assert (bent["plug-in"].diff().dropna() < 0).all()
     assert (bent["quantile"].diff().dropna() > 0).all()
     true = bent.iloc[len(bent) // 2]
@@ -46,11 +42,11 @@ def test_miscalibration_moves_the_two_advantages_in_opposite_ways():
 
 
 def test_the_overfitted_network_reports_far_too_little():
-    rows = table("overfitted.csv").set_index(["eta", "mechanism"])["plug-in"]
+    rows = smoke.table_of(CHAPTER, "overfitted.csv").set_index(["eta", "mechanism"])["plug-in"]
     for mechanism in ("RR", "LLP", "LLP+Geom"):
         assert 1.5 * rows["by heart, raw", mechanism] < rows["by heart, calibrated", mechanism]
     ratio = rows["by heart, calibrated", "RR"] / rows["by heart, raw", "RR"]
-    assert glued()["higgs-heart-factor"] == pytest.approx(ratio, rel=0.05)
+    assert smoke.glued_in(CHAPTER)["higgs-heart-factor"] == pytest.approx(ratio, rel=0.05)
 
 
 def test_certain_and_wrong_scores_do_not_end_the_chapter_where_bags_are_small():
@@ -62,34 +58,15 @@ def test_certain_and_wrong_scores_do_not_end_the_chapter_where_bags_are_small():
     assert len(gains) == 3 and gains.between(0, 0.5).all()
 
 
-def test_what_is_said_of_the_overfitted_network_follows_from_its_table():
-    rows = table("overfitted.csv").query("eta == 'by heart, raw'").set_index("mechanism")
-    marked = rows.index[rows["warning"] == "!"]
-    words = dict(part.split(" under ") for part in glued()["higgs-heart-verdict"].split(", and "))
-    assert words.get("warns", "").split(" and ") == (list(marked) or [""])
-    silent = [name for name in rows.index if name not in marked]
-    assert words.get("is silent", "").split(" and ") == (silent or [""])
-
-
-def test_the_worth_of_a_noisy_label_and_of_a_member_of_a_bag():
-    """For a linear effect in balanced labels: 1/4 over the variance of a debiased label."""
-    assert glued()["higgs-worth-rr"] == pytest.approx(0.25 * 4 * np.tanh(0.5) ** 2)
-    assert glued()["higgs-worth-llp"] == 1 / 8
-
-
-def pictures(execution):
-    return {
-        settings["figure"]["name"]: (settings["figure"]["caption"], picture)
-        for settings, picture in smoke.figures(execution)
-    }
-
-
 @pytest.mark.parametrize(
     ("chapter", "simulated"), [(CHAPTER, {"fig-higgs-bias"}), ("11_kdd12", set())]
 )
 def test_every_figure_says_whether_it_is_real(chapter, simulated):
     """Without a prepared set: real tables, but for the figure that needs the true eta."""
-    drawn = pictures(smoke.executed(chapter))
+    drawn = {
+        settings["figure"]["name"]: (settings["figure"]["caption"], picture)
+        for settings, picture in smoke.figures(smoke.executed(chapter))
+    }
     assert len(drawn) == len(re.findall(r"^  figure:$", smoke.text(chapter), re.MULTILINE))
     for name, (caption, picture) in drawn.items():
         assert ("simulated" in caption) == ("simulated" in picture) == (name in simulated), name
@@ -99,11 +76,11 @@ def test_every_figure_says_whether_it_is_real(chapter, simulated):
 def test_results_are_those_that_ship():
     """AUC and estimates of the real set; the one training here is on the stand-in and says so."""
     shipped = pd.read_csv(RESULTS / "higgs_auc.csv", index_col=0)["AUC"]
-    assert glued()["higgs-auc-clean"] == shipped["clean"]
-    assert glued()["higgs-auc-trees"] == shipped["boosted trees, clean"]
-    assert glued()["higgs-example-rows"] == "1,500 rows of the simulated stand-in"
+    assert smoke.glued_in(CHAPTER)["higgs-auc-clean"] == shipped["clean"]
+    assert smoke.glued_in(CHAPTER)["higgs-auc-trees"] == shipped["boosted trees, clean"]
+    assert smoke.glued_in(CHAPTER)["higgs-example-rows"] == "1,500 rows of the simulated stand-in"
     eta = published_eta("higgs")
-    quoted = glued()["higgs-brier-boosting"]
+    quoted = smoke.glued_in(CHAPTER)["higgs-brier-boosting"]
     assert quoted == pytest.approx(((eta.estimates["boosting"] - eta.labels) ** 2).mean())
     assert "`make data-higgs SOURCE=FILE`" in "".join(
         output["data"].get("text/markdown", "")

@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 import pytest
-from smoke import executed, glued, table
+from smoke import executed, glued, glued_in, table, table_of
 
 CHAPTER = "16_which_measure"
 
 
 def test_every_mechanism_lies_between_the_norms():
-    points = table(executed(CHAPTER), "norms.csv")
+    points = table_of(CHAPTER, "norms.csv")
     drawn = points[points["series"].isin(["RR", "LLP", "LLP+Geom, $\\varepsilon = 1$"])]
     assert len(drawn) >= 8
     assert (drawn["x"] ** 2 <= drawn["y"] + 1e-6).all()
@@ -22,19 +22,19 @@ def test_every_mechanism_lies_between_the_norms():
 
 
 def test_what_is_certain_at_no_advantage_is_what_the_proof_says():
-    curves = table(executed(CHAPTER), "gamed.csv")
+    curves = table_of(CHAPTER, "gamed.csv")
     sure = curves[curves["series"] == "certain labels"]
     np.testing.assert_allclose(sure["y"], np.abs(1 - 2 * sure["x"]), atol=1e-5)
     gained = curves[curves["series"] == "worth"]
     eta = np.minimum(gained["x"], 1 - gained["x"])
     np.testing.assert_allclose(gained["y"], (1 - 2 * eta) / (2 * (1 - eta)), atol=1e-5)
-    numbers = glued(executed(CHAPTER))
+    numbers = glued_in(CHAPTER)
     assert numbers["measure-certain"] == pytest.approx(0.9, abs=0.01)
     assert numbers["measure-hospital-worth"] == pytest.approx(0.9 / 1.9, abs=1e-9)
 
 
 def test_no_mechanism_is_above_the_frontier():
-    drawn = table(executed(CHAPTER), "frontier.csv")
+    drawn = table_of(CHAPTER, "frontier.csv")
     top = drawn[drawn["series"].str.startswith("no limit")]
     markers = drawn[drawn["series"].isin(["RR", "LLP", "LLP+Geom"])]
     # The frontier is linear up to the clear label.

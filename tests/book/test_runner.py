@@ -2,20 +2,17 @@
 
 import copy
 import math
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from functools import partial
-from pathlib import Path
 
 import nbformat
 import numpy as np
 import pytest
-from book_fixture import edited, make_checkout
-from commands import ROOT
+from book_fixture import edited, kernels_below, make_checkout
+from commands import LABELBOOK, run_python, with_sources
 
 from book.chapters import glue
 from book.tools.cache_key import run_name
@@ -46,14 +43,12 @@ def execution(checkout, coin):
 
 def command(checkout, *arguments, sphinx=True, **options):
     """Start `labelaudit` in a checkout, in a process of its own."""
-    call = "import sys; from book.cli import main; sys.exit(main())"
-    if not sphinx:
-        call = f"import book_fixture; book_fixture.leave_out_sphinx(); {call}"
-    path = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    plain = "import book_fixture; book_fixture.leave_out_sphinx(); "
+    call = LABELBOOK[-1] if sphinx else plain + LABELBOOK[-1]
     return subprocess.Popen(
-        [sys.executable, "-c", call, *arguments],
+        [*LABELBOOK[:-1], call, *arguments],
         cwd=checkout.root,
-        env=os.environ | {"PYTHONPATH": path} | options,
+        env=with_sources(**options),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -73,20 +68,6 @@ def wait_for_kernel(checkout, run="01_coin-*"):
             return
         time.sleep(0.1)
     raise AssertionError("the chapter never started")
-
-
-def kernels_below(checkout):
-    """Command lines of living kernels whose working folder lies in the checkout."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            folder = os.readlink(process / "cwd")
-            arguments = (process / "cmdline").read_text()
-        except OSError:
-            continue
-        if folder.startswith(str(checkout.root)) and "ipykernel_launcher" in arguments:
-            found.append(arguments)
-    return found
 
 
 def outputs(notebook):
@@ -123,12 +104,6 @@ def test_an_executed_notebook_that_was_damaged_is_not_trusted(checkout, coin, ex
         path.write_bytes(sound)
 
 
-def test_one_cell_shows_the_parameters_of_the_run(execution):
-    cells = [c.source for c in execution.notebook.cells if "bag_sizes = " in c.source]
-    values = ["bag_sizes = [2]", "bias = 0.5", 'law = "uniform"', "fail = False", "sleep = 0"]
-    assert cells == ["\n".join([*values, "seed = 1"])]
-
-
 def test_values_in_the_parameters_cell_are_literals(checkout):
     values = {"bag_sizes": [1, 2], "bias": math.inf, "law": 'a "b"', "fail": True}
     notebook = with_values(
@@ -152,7 +127,7 @@ def test_progress_goes_from_cell_to_cell_and_the_time_left_shrinks(checkout, coi
     assert set(done.facts["cell_seconds"]) == {f"cell-{n}" for n in (1, 2, 4, 5)} | {"facts"}
 
 
-def test_figures_are_opaque_svg(execution):
+def test_figures_are_opaque_svg_and_glued_values_are_not_shown(execution):
     pictures = [
         output.data["image/svg+xml"]
         for cell in execution.notebook.cells
@@ -160,6 +135,13 @@ def test_figures_are_opaque_svg(execution):
         if "image/svg+xml" in output.get("data", {})
     ]
     assert len(pictures) == 1
+    glued = [
+        output.data
+        for cell in execution.notebook.cells
+        for output in cell.get("outputs", [])
+        if "scrapbook" in output.get("metadata", {})
+    ]
+    assert len(glued) == 2 and not any("text/plain" in data for data in glued)
     assert "fill: #ffffff" in pictures[0]
     assert "<dc:date>" not in pictures[0]
 
@@ -176,7 +158,6 @@ def test_the_same_parameters_give_the_same_figures_and_numbers(checkout, coin, e
 def test_another_seed_gives_other_numbers_and_no_socket_stays_open(
     checkout, coin, execution, monkeypatch
 ):
-    """Otherwise the test above could not fail."""
     clients, plain = [], BookKernel.client
 
     def client(kernel, **options):
@@ -187,33 +168,6 @@ def test_another_seed_gives_other_numbers_and_no_socket_stays_open(
     other = execute(checkout, coin, coin.values("smoke") | {"seed": 2}, scale="smoke")
     assert outputs(other.notebook) != outputs(execution.notebook)
     assert clients and all(client.context.closed for client in clients)
-
-
-@pytest.mark.parametrize(("in_book", "shown"), [(True, None), (False, "share: 0.25")])
-def test_glue_shows_its_value_only_outside_the_book(in_book, shown, monkeypatch):
-    seen = []
-    monkeypatch.setattr("IPython.display.display", lambda data, **options: seen.append(data))
-    monkeypatch.delenv("LABELAUDIT_BOOK", raising=False)
-    if in_book:
-        monkeypatch.setenv("LABELAUDIT_BOOK", "1")
-    glue("share", np.float64(0.25))
-    assert seen[0].get("text/plain") == shown
-
-
-def test_the_book_shows_no_glued_values(execution):
-    names = [
-        output.data
-        for cell in execution.notebook.cells
-        for output in cell.get("outputs", [])
-        if "scrapbook" in output.get("metadata", {})
-    ]
-    assert len(names) == 2 and not any("text/plain" in data for data in names)
-
-
-@pytest.mark.parametrize("value", [[1, 2], np.arange(3), None, {"a": 1}])
-def test_glue_refuses_what_prose_cannot_quote(value):
-    with pytest.raises(TypeError, match="cannot glue 'x'"):
-        glue("x", value)
 
 
 def test_a_failing_cell_keeps_the_partial_run_and_the_last_good_one(checkout, coin, execution):
@@ -289,13 +243,10 @@ def test_a_refusal_comes_before_any_work_with_status_two(checkout):
     status, out, err = finished(command(checkout, "run", "01_coin", "-p", "bagsizes", "[8]"))
     assert (status, out) == (2, "")
     assert err == "labelbook: 01_coin has no parameter 'bagsizes'; did you mean bag_sizes?\n"
-    assert sorted(checkout.build.rglob("*")) == before
-
-
-def test_a_parameter_given_twice_is_refused(checkout):
     twice = ["-p", "seed", "1", "-p", "seed", "2"]
     status, _, err = finished(command(checkout, "run", "01_coin", *twice))
     assert (status, err) == (2, "labelbook: seed is given twice\n")
+    assert sorted(checkout.build.rglob("*")) == before
 
 
 def test_interrupting_leaves_no_kernel_and_no_page(tmp_path):
@@ -330,13 +281,7 @@ def test_an_interrupt_that_reaches_another_thread_is_heeded(delay):
         except KeyboardInterrupt:
             os.write(1, b"interrupted\\n")
     """
-    done = subprocess.run(
-        [sys.executable, "-c", script, str(delay)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_python(script, delay)
     assert sorted(done.stdout.splitlines()) == ["cancelled", "interrupted"], done.stderr
 
 
@@ -381,3 +326,20 @@ def test_an_unwritable_build_folder_is_one_clear_line(tmp_path):
     status, _, err = finished(command(checkout, "run", "02_plain"))
     assert status == 1
     assert err.startswith("labelbook: ") and "_build" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("in_book", "shown"), [(True, None), (False, "share: 0.25")])
+def test_glue_shows_its_value_only_outside_the_book(in_book, shown, monkeypatch):
+    seen = []
+    monkeypatch.setattr("IPython.display.display", lambda data, **options: seen.append(data))
+    monkeypatch.delenv("LABELAUDIT_BOOK", raising=False)
+    if in_book:
+        monkeypatch.setenv("LABELAUDIT_BOOK", "1")
+    glue("share", np.float64(0.25))
+    assert seen[0].get("text/plain") == shown
+
+
+@pytest.mark.parametrize("value", [[1, 2], np.arange(3), None, {"a": 1}])
+def test_glue_refuses_what_prose_cannot_quote(value):
+    with pytest.raises(TypeError, match="cannot glue 'x'"):
+        glue("x", value)

@@ -3,32 +3,26 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pytest
-import smoke
-from smoke import executed
+from smoke import glued_in, table_of
 
 import labelaudit as la
 from labelaudit import bounds
 
 
-def glued(chapter):
-    return smoke.glued(smoke.executed(chapter))
-
-
 def test_no_bound_of_chapter_three_is_crossed():
-    loose = pd.read_csv(executed("03_label_aggregation").folder / "files" / "looseness.csv")
+    loose = table_of("03_label_aggregation", "looseness.csv")
     error = loose["error"] / loose["exact"]
     for name in ("LA.2", "T3.3", "Bessel", "root"):
         assert (loose[name] > 1 - 4 * error - 1e-9).all(), name
-    numbers = glued("03_label_aggregation")
+    numbers = glued_in("03_label_aggregation")
     assert (numbers["two-mixed"], numbers["two-alone"]) == (0.1875, 0.5)
     assert numbers["coins-bessel"] >= 1 and numbers["coins-lemma"] > numbers["coins-bessel"]
     assert 0.125 < numbers["mu-crossing"] < 0.25
 
 
 def test_the_numbers_of_chapter_four():
-    numbers = glued("04_randomized_response")
+    numbers = glued_in("04_randomized_response")
     assert numbers["ada-gain"] == 0 and numbers["ada-guess"] == "still a 0"
     assert numbers["worked"] == pytest.approx(1 - 2 / (1 + math.e))
     assert numbers["worked-printed"] == 0
@@ -41,17 +35,17 @@ def test_the_numbers_of_chapter_four():
 
 
 def test_the_numbers_of_chapter_five():
-    numbers = glued("05_multiplicative_advantage")
+    numbers = glued_in("05_multiplicative_advantage")
     assert numbers["rare-certain"] == pytest.approx(0.96**8 + 0.04**8)
     assert (numbers["enough-uniform"], numbers["enough-skewed"]) == (7, 61)
     assert numbers["eight-skewed"] == pytest.approx((15 / 16) ** 8 + 16.0**-8)
     assert 0 < numbers["ceiling-laplace"] < numbers["ceiling-geometric"] < 1
-    folder = executed("05_multiplicative_advantage").folder / "files"
-    table = pd.read_csv(folder / "percentiles.csv")
+    table = table_of("05_multiplicative_advantage", "percentiles.csv")
     assert (table["LLP+Geom"] <= 1 + 1e-12).all()
     exact = table[(table["distribution"] == "uniform") & (table["k"] <= 2)]
     assert np.isinf(exact["LLP"]).all()
-    ceiling = pd.read_csv(folder / "ceiling.csv").set_index("mechanism")["shift"]
+    ceiling = table_of("05_multiplicative_advantage", "ceiling.csv")
+    ceiling = ceiling.set_index("mechanism")["shift"]
     assert list(ceiling["LLP"].iloc[[0, -1]]) == [-math.inf, math.inf]
     assert list(ceiling["RR"]) == [-1, 1]
 
@@ -73,6 +67,6 @@ def test_dividing_by_twelve_breaks_the_generous_bound_and_by_ten_does_not():
 
 
 def test_small_bags_alone_are_drawn_too():
-    execution = smoke.executed("03_label_aggregation", bag_sizes=(2, 3), priors=("beta-2-5",))
-    tail = smoke.table(execution, "tail.csv")
+    small = {"bag_sizes": (2, 3), "priors": ("beta-2-5",)}
+    tail = table_of("03_label_aggregation", "tail.csv", **small)
     assert set(tail["series"].dropna()) == {"k = 2"}

@@ -1,7 +1,6 @@
 """The explorer's arithmetic, in an empty page, against the package's."""
 
 import math
-import re
 import zlib
 
 import numpy as np
@@ -147,15 +146,6 @@ def test_priors_have_their_moments(core, name, mean, variance):
     assert abs(squares.mean() - variance) < 5 * squares.std() / math.sqrt(eta.size)
 
 
-def test_labels_and_noise_are_fresh_uniforms(core):
-    call = """() => { const crowd = Explorer.people.population("uniform", 5);
-      return [crowd.eta, crowd.labelUniform, crowd.noiseUniform].map((part) => [...part]); }"""
-    streams = np.array(core.evaluate(call))
-    bound = 5 / math.sqrt(streams.shape[1])
-    assert np.abs(np.corrcoef(streams) - np.eye(3)).max() < bound
-    assert np.abs(streams.mean(axis=1) - 0.5).max() < bound * math.sqrt(1 / 12)
-
-
 BAD = {
     "k=900": ("k", 64),
     "k=0": ("k", 1),
@@ -188,39 +178,6 @@ def test_bad_settings_are_corrected_and_named(core, query):
     assert len(answer["notes"][0]) < 160
 
 
-def test_a_long_distribution_is_taken_whole(core):
-    query = f"priors=two-0.{'3' * 30}-0.{'6' * 30}-0.5"
-    answer = core.evaluate("(query) => Explorer.state.read(query)", query)
-    assert answer["notes"] == []
-    assert f"priors={answer['state']['priors']}" == query
-    label = core.evaluate(
-        "(name) => Explorer.people.distributionOf(name).label", answer["state"]["priors"]
-    )
-    assert label == "Two points: 0.333333, or 0.666667 for 50%"
-
-
-def test_the_page_s_text_has_the_scripts_numbers(core):
-    """Numbers that the page says in words or gives to a control, where a script holds them too."""
-    text = (ROOT / "book" / "explorer.md").read_text(encoding="utf-8")
-    count, bars, heights, numbers = core.evaluate(
-        """() => { const { COUNT, BARS, HEIGHTS } = Explorer.people;
-          return [COUNT, BARS, HEIGHTS, Explorer.state.NUMBERS]; }"""
-    )
-    assert f"{count} people" in text
-    assert f'aria-valuemax="{heights}"' in " ".join(text.split())
-    for name in ("k", "epsilon"):
-        low, high = numbers[name]["low"], numbers[name]["high"]
-        assert f'id="explorer-{name}" min="{low}" max="{high}"' in text
-    notes = core.evaluate("() => Explorer.state.read('priors=none').notes")
-    assert f"drawn- and {bars} digits" in notes[0]
-    page = (STATIC / "explorer.js").read_text(encoding="utf-8")
-    assert (
-        re.search(r"const LEVEL = 0\.(\d+);", page)[1] == re.search(r"(\d+)th percentile", text)[1]
-    )
-    names = re.search(r"const NAMES = \[(.*)\];", (STATIC / "explorer-bag.js").read_text())[1]
-    assert len(names.split(",")) == 10 and "One bag of ten" in text
-
-
 def test_settings_survive_the_address(core):
     query = "mechanism=lap&priors=drawn-01234567899876543210&k=17&epsilon=0.35&seed=4&attack=3"
     call = (
@@ -245,7 +202,6 @@ AGAIN = """([eta, name, bagSize, epsilon, weeks, tolerance]) => {
     [("llp", 4, math.inf), ("llp", 8, math.inf), ("geom", 6, 0.7), ("lap", 4, 1.5), ("rr", 1, 0.4)],
 )
 def test_the_town_is_attacked_as_by_the_package(core, law, name, bag_size, epsilon):
-    """Three weeks of 48 people; the third repeats the first in another order."""
     rng = np.random.default_rng(zlib.crc32(f"town {law.__name__} {bag_size} {name}".encode()))
     mechanism = MECHANISMS[name](bag_size, epsilon)
     eta = law((48,), rng)
@@ -266,14 +222,6 @@ def test_the_town_is_attacked_as_by_the_package(core, law, name, bag_size, epsil
     assert actual["proven"] == expected.proven.tolist()
     if expected.converged:
         np.testing.assert_allclose(actual["posterior"], expected.posterior, atol=1e-8)
-
-
-def test_the_town_draws_partitions_that_only_the_seed_and_week_decide(core):
-    draw = "([week, seed]) => Explorer.again.bagsOf(week, seed, 7)"
-    bags = core.evaluate(draw, [3, 11])
-    assert np.shape(bags) == (6, 7) and len(set(np.ravel(bags))) == 42
-    assert bags == core.evaluate(draw, [3, 11])
-    assert bags != core.evaluate(draw, [4, 11]) and bags != core.evaluate(draw, [3, 12])
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 6.0, math.inf])

@@ -8,7 +8,6 @@ import itertools
 import math
 
 import mpmath
-import numba
 import numpy as np
 import pytest
 from cases import exact, some_channel
@@ -16,7 +15,6 @@ from reference import Bag, channel_of, precise_pmf
 from scipy import stats
 
 from labelaudit import (
-    Estimate,
     GeometricProportions,
     LabelProportions,
     LaplaceProportions,
@@ -29,16 +27,8 @@ from labelaudit import (
 )
 from labelaudit.priors import Beta, Empirical, TwoPoint, Uniform
 
+pytestmark = pytest.mark.usefixtures("one_numba_thread")
 DEVIATIONS = 4.9
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Thousands of tiny calls: on a busy machine threads would only wait for one another."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
 
 
 def agrees(estimate, truth):
@@ -139,9 +129,8 @@ def test_error_from_partitions_has_the_right_size():
     )
 
 
-@pytest.mark.parametrize("size, bag_size", [(12, 4), (60, 4), (300, 3), (100, 1)])
+@pytest.mark.parametrize("size, bag_size", [(12, 4), (300, 3)])
 def test_error_from_having_a_sample_has_the_right_size(size, bag_size):
-    """Fresh data sets vary by the sampling error, and their estimates by the other one as well."""
     runs = []
     for seed in range(150):
         rng = np.random.default_rng(seed)
@@ -185,7 +174,6 @@ def test_realised_advantage_agrees_on_labels_drawn_from_eta(mechanism):
 
 
 def test_realised_advantage_shows_a_wrong_eta():
-    """An attacker with mirrored priors does worse than its own blind guess promises."""
     rng = np.random.default_rng(6)
     truth = rng.beta(2, 3, (5000, 2))
     labels = rng.random(truth.shape) < truth
@@ -193,14 +181,6 @@ def test_realised_advantage_shows_a_wrong_eta():
     wrong = 0.5 * truth
     actual = realised_advantage(wrong, labels, mechanism, rng)
     assert not agrees(actual, additive_advantage(wrong, mechanism).mean())
-
-
-def test_realised_advantage_vanishes_where_nothing_is_learned():
-    rng = np.random.default_rng(7)
-    eta = rng.random((50, 3))
-    labels = rng.integers(0, 2, eta.shape)
-    actual = realised_advantage(eta, labels, GeometricProportions(3, 0.0), rng)
-    assert (actual.value, actual.standard_error) == (0, 0)
 
 
 def test_a_blind_attacker_guesses_a_coin_as_before():
@@ -244,22 +224,6 @@ def test_high_probability_advantage_counts_only_gains_above_theta():
         assert actual.standard_error == pytest.approx(math.sqrt(1 / 8 * 7 / 8 / 6), rel=1e-12)
 
 
-def test_high_probability_advantage_depends_on_the_number_of_bags():
-    """A larger data set's mean is closer to its expectation, one sixth here."""
-    probabilities = [
-        high_probability_advantage(
-            Uniform(),
-            LabelProportions(2),
-            0.2,
-            n_bags=n,
-            n_draws=500,
-            rng=np.random.default_rng(9),
-        ).value
-        for n in (1, 10, 1000)
-    ]
-    assert probabilities[0] > probabilities[1] > probabilities[2] == 0
-
-
 def known_members_by_enumeration(eta, target, known, channel):
     """Mean over which others are known and over their labels, each branch by enumeration."""
     others = [j for j in range(len(eta)) if j != target]
@@ -298,16 +262,6 @@ def test_what_is_known_of_all_members_or_none():
     np.testing.assert_allclose(everything, np.minimum(eta, 1 - eta), atol=1e-14)
     assert advantage_with_known_members(np.zeros((0, 3)), mechanism, 1, rng).shape == (0, 3)
     assert advantage_with_known_members([0.3], RandomizedResponse(1.0), 0, rng).shape == (1,)
-
-
-def test_the_same_seed_gives_the_same_estimate():
-    for prior in (Beta(2, 30), Empirical(np.linspace(0, 1, 50))):
-        runs = [
-            expected_advantage(prior, LabelProportions(4), n_bags=30, rng=np.random.default_rng(12))
-            for _ in range(2)
-        ]
-        assert runs[0] == runs[1]
-        assert isinstance(runs[0], Estimate)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,6 @@ def test_a_site_that_was_put_away_comes_back(tmp_path, monkeypatch, renames):
 
 
 def test_the_next_replacement_keeps_a_site_that_was_put_away(tmp_path, monkeypatch):
-    """It may be killed in its turn, before it has a site of its own."""
     away, new = tmp_path / "html.old", tmp_path / "new"
     away.mkdir()
     (away / "index.html").write_text("old")

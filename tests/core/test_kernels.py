@@ -8,7 +8,7 @@ import sys
 import numba
 import numpy as np
 import pytest
-from commands import ROOT
+from commands import ROOT, run_python
 
 from book.tools.checkout import Checkout
 from labelaudit import (
@@ -57,7 +57,6 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 @pytest.mark.parametrize("n_bags", [130, 600])
 def test_results_do_not_depend_on_the_rest_of_the_batch(n_bags):
-    """Nor on whether the batch is large enough for threads."""
     eta = np.random.default_rng(1).beta(2, 5, (n_bags, 40))
     for mechanism in MECHANISMS:
         whole = additive_advantage(eta, mechanism)
@@ -93,9 +92,7 @@ print(parallel._is_initialized)
 
 
 def test_small_batches_and_a_training_on_one_thread_start_no_threads():
-    command = [sys.executable, "-c", STARTED]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert output.split() == ["False", "True"]
+    assert run_python(STARTED).stdout.split() == ["False", "True"]
 
 
 # Prints torch's number of threads before and after the first kernel with threads.
@@ -110,10 +107,8 @@ print(torch.get_num_threads())
 
 
 def test_kernels_leave_torch_its_number_of_threads():
-    command = [sys.executable, "-c", TORCH]
-    environment = os.environ | {"NUMBA_NUM_THREADS": "2"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["1"]
+    done = run_python(TORCH, env=os.environ | {"NUMBA_NUM_THREADS": "2"})
+    assert done.stdout.split() == ["1"], done.stderr
 
 
 def test_inputs_are_left_alone_and_may_have_any_layout():
@@ -147,13 +142,9 @@ print(loaded, made)
 
 
 def test_a_second_process_starts_warm():
-    """This process compiles what is not on disk yet; the next one finds everything there."""
     exec(COUNT, {})
-    command = [sys.executable, "-c", COUNT]
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    loaded, made = map(int, output.split())
-    assert loaded > 0
-    assert made == 0
+    loaded, made = map(int, run_python(COUNT).stdout.split())
+    assert loaded > 0 and made == 0
 
 
 def test_a_checkout_made_of_links_shares_the_compiled_code(tmp_path):
@@ -199,13 +190,19 @@ def flip(content, rng):
     return bytes(changed)
 
 
+def empty(content, rng):
+    return b""
+
+
 def zero(content, rng):
     first = rng.integers(len(content) - 20)
     return content[:first] + bytes(20) + content[first + 20 :]
 
 
-@pytest.mark.parametrize("damage", [truncate, flip, zero, lambda content, rng: b""])
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+# numba's index of a kernel, and its code.
+@pytest.mark.parametrize(
+    ("suffix", "damage"), [(".nbi", truncate), (".nbc", flip), (".nbi", zero), (".nbc", empty)]
+)
 def test_damaged_compiled_code_is_never_used_and_repairs_itself(tmp_path, suffix, damage):
     place = {"NUMBA_CACHE_DIR": tmp_path / "kept"}
     assert run_tiny(tmp_path, **place) == ["1.5", "0", "1"]

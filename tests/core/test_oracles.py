@@ -128,7 +128,6 @@ def test_attack_risk_agrees(risk_analysis, loss, make, others, epsilon):
 
 
 def test_an_oracle_can_disagree():
-    """The tolerance is tight enough to tell a scale that is half of what it should be."""
     variation = laplace_loss(1.0).get_delta_for_epsilon(0.0)
     halved = label_advantage([[0.3, *KNOWN_MEMBERS]], LaplaceProportions(9, 2.0))[0, 0]
     assert abs(halved - variation) > 100 * STEP

@@ -82,7 +82,9 @@ def test_leave_one_out_of_a_random_bag(bag_size):
         assert worst_error(actual[i], precise_pmf(np.delete(eta, i))) <= 1e-12
 
 
-def test_leading_axes_are_kept():
+def test_leading_axes_are_kept_and_an_empty_batch_is_legal():
+    assert poisson_binomial.pmf(np.zeros((0, 3))).shape == (0, 4)
+    assert poisson_binomial.leave_one_out(np.zeros((0, 3))).shape == (0, 3, 3)
     eta = np.random.default_rng(2).random((2, 3, 4))
     pmf, rest = poisson_binomial.pmf(eta), poisson_binomial.leave_one_out(eta)
     assert pmf.shape == (2, 3, 5)
@@ -90,11 +92,6 @@ def test_leading_axes_are_kept():
     assert np.array_equal(pmf[1, 2], poisson_binomial.pmf(eta[1, 2]))
     assert np.array_equal(rest[1, 2], poisson_binomial.leave_one_out(eta[1, 2]))
     np.testing.assert_allclose(pmf.sum(axis=-1), 1, rtol=1e-14)
-
-
-def test_an_empty_batch_is_legal():
-    assert poisson_binomial.pmf(np.zeros((0, 3))).shape == (0, 4)
-    assert poisson_binomial.leave_one_out(np.zeros((0, 3))).shape == (0, 3, 3)
 
 
 def test_known_labels_only_shift_the_count():

@@ -3,7 +3,6 @@
 import itertools
 import math
 
-import numba
 import numpy as np
 import pytest
 from cases import some_channel
@@ -26,6 +25,7 @@ from labelaudit import (
     posterior,
 )
 
+pytestmark = pytest.mark.usefixtures("one_numba_thread")
 steady = settings(derandomize=True, deadline=None, max_examples=60, database=None)
 
 PRIORS = st.one_of(
@@ -33,15 +33,6 @@ PRIORS = st.one_of(
 )
 BAGS = st.lists(PRIORS, min_size=1, max_size=12).map(np.array)
 EPSILONS = st.one_of(st.sampled_from([1e-12, 700.0]), st.floats(1e-3, 40))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_thread():
-    """Thousands of tiny calls: on a busy machine threads would only wait for one another."""
-    before = numba.get_num_threads()
-    numba.set_num_threads(1)
-    yield
-    numba.set_num_threads(before)
 
 
 def channel(bag_size, epsilon):

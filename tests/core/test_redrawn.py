@@ -296,72 +296,38 @@ LLP = LabelProportions(2)
 PAIR = [[[0, 1]]]
 
 
-@pytest.mark.parametrize(
-    "call, error, message",
-    [
-        (lambda: redrawn_attack([[0.5, 0.5]], LLP, PAIR, [[1]]), ValueError, r"shape \(people,\)"),
-        (lambda: redrawn_attack([0.5, 1.5], LLP, PAIR, [[1]]), ValueError, r"eta\[1\] is 1.5"),
-        (lambda: redrawn_attack([0.5, np.nan], LLP, PAIR, [[1]]), ValueError, r"eta\[1\] is nan"),
-        (lambda: redrawn_attack([0.5, 0.5], "LLP", PAIR, [[1]]), TypeError, "must be a Mechanism"),
-        (
-            lambda: redrawn_attack([0.5, 0.5], LLP, [[0, 1]], [[1]]),
-            ValueError,
-            r"shape \(times, n_bags, 2\) for bag size 2, not \(1, 2\)",
-        ),
-        (
-            lambda: redrawn_attack([0.5, 0.5], LLP, [[[0, 2]]], [[1]]),
-            ValueError,
-            r"0 to 1, but partitions\[0, 0, 1\] is 2",
-        ),
-        (
-            lambda: redrawn_attack([0.5, 0.5], LLP, [[[0, -1]]], [[1]]),
-            ValueError,
-            r"partitions\[0, 0, 1\] is -1",
-        ),
-        (
-            lambda: redrawn_attack([0.5, 0.5], LLP, [[[0, 0.5]]], [[1]]),
-            ValueError,
-            r"partitions\[0, 0, 1\] is 0.5",
-        ),
-        (
-            lambda: redrawn_attack([0.5] * 4, LLP, [[[0, 1], [2, 3]], [[0, 2], [3, 2]]], [[1, 1]]),
-            ValueError,
-            "partition 1 holds person 2 2 times",
-        ),
-        (
-            lambda: redrawn_attack([0.5] * 2, LLP, PAIR, [1]),
-            ValueError,
-            r"releases must have shape \(1, 1\) to fit the partitions, not \(1,\)",
-        ),
-        (lambda: redrawn_attack([0.5] * 2, LLP, PAIR, [[0.3]]), ValueError, "multiple of 1/2"),
-        (lambda: redrawn_attack([0.5] * 2, LLP, PAIR, [[np.nan]]), ValueError, "be finite"),
-        (
-            lambda: redrawn_attack([1.0, 0.5], LLP, PAIR, [[0.0]]),
-            ValueError,
-            "no labels fit the release of bag 0 in partition 0",
-        ),
-        (
-            # Bag 0 of the second week makes person 2 positive, bag 1 of the first excludes it.
-            lambda: redrawn_attack(
-                [0.5] * 4, LLP, [[[0, 1], [2, 3]], [[0, 2], [1, 3]]], [[0.5, 0.0], [1.0, 0.0]]
-            ),
-            ValueError,
-            r"no labels fit the release of bag \d in partition \d",
-        ),
-        (
-            lambda: redrawn_attack([0.5] * 2, LLP, PAIR * 2, [[0.5], [1.0]]),
-            ValueError,
-            "no labels fit the release of bag 0 in partition 0",
-        ),
-        (lambda: redrawn_attack([0.5] * 2, LLP, PAIR, [[1]], damping=1), ValueError, "damping"),
-        (lambda: redrawn_attack([0.5] * 2, LLP, PAIR, [[1]], tolerance=-1), ValueError, "toleran"),
-        (
-            lambda: redrawn_attack([0.5] * 2, LLP, PAIR, [[1]], most_iterations=0),
-            ValueError,
-            "most_iterations",
-        ),
-    ],
-)
-def test_invalid_input_is_an_error(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+COINS = [0.5, 0.5]
+TWICE = [[[0, 1], [2, 3]], [[0, 2], [3, 2]]]
+WEEKS = [[[0, 1], [2, 3]], [[0, 2], [1, 3]]]
+# The arguments after `eta` and the mechanism, and what is wrong with one of them.
+INVALID = {
+    r"shape \(people,\)": ([COINS], LLP, PAIR, [[1]]),
+    r"eta\[1\] is 1.5": ([0.5, 1.5], LLP, PAIR, [[1]]),
+    r"eta\[1\] is nan": ([0.5, np.nan], LLP, PAIR, [[1]]),
+    r"shape \(times, n_bags, 2\) for bag size 2, not \(1, 2\)": (COINS, LLP, [[0, 1]], [[1]]),
+    r"0 to 1, but partitions\[0, 0, 1\] is 2": (COINS, LLP, [[[0, 2]]], [[1]]),
+    r"partitions\[0, 0, 1\] is -1": (COINS, LLP, [[[0, -1]]], [[1]]),
+    r"partitions\[0, 0, 1\] is 0.5": (COINS, LLP, [[[0, 0.5]]], [[1]]),
+    "partition 1 holds person 2 2 times": (COINS * 2, LLP, TWICE, [[1, 1]]),
+    r"releases must have shape \(1, 1\) to fit the partitions, not \(1,\)": (COINS, LLP, PAIR, [1]),
+    "multiple of 1/2": (COINS, LLP, PAIR, [[0.3]]),
+    "be finite": (COINS, LLP, PAIR, [[np.nan]]),
+    "no labels fit the release of bag 0 in partition 0": ([1.0, 0.5], LLP, PAIR, [[0.0]]),
+    # Bag 0 of the second week makes person 2 positive, bag 1 of the first excludes it.
+    r"no labels fit the release of bag \d in": (COINS * 2, LLP, WEEKS, [[0.5, 0], [1, 0]]),
+    "no labels fit the release of bag 0 in partition ": (COINS, LLP, PAIR * 2, [[0.5], [1.0]]),
+}
+
+
+@pytest.mark.parametrize("message, arguments", INVALID.items())
+def test_invalid_input_is_named(message, arguments):
+    with pytest.raises(ValueError, match=message):
+        redrawn_attack(*arguments)
+
+
+@pytest.mark.parametrize("option", [{"damping": 1}, {"tolerance": -1}, {"most_iterations": 0}])
+def test_invalid_options_are_named(option):
+    with pytest.raises(ValueError, match=next(iter(option))):
+        redrawn_attack(COINS, LLP, PAIR, [[1]], **option)
+    with pytest.raises(TypeError, match="must be a Mechanism"):
+        redrawn_attack(COINS, "LLP", PAIR, [[1]])

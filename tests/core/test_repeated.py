@@ -192,7 +192,6 @@ def test_repeated_laplace_is_attacked_exactly_and_measured_by_sampling():
 
 
 def test_draws_of_a_bag_are_not_as_many_bags():
-    """The error must be that of the value when bags and draws are both drawn again."""
     repeated = Repeated(LaplaceProportions(2, 3.0), 2)
     actual = []
     for seed in range(60):
@@ -217,57 +216,40 @@ def test_known_members_take_repeated_releases():
     assert 0 < gains.max() <= alone + 1e-12
 
 
+RR = RandomizedResponse(1.0)
+INVALID = {
+    "times must be a whole number of at least 1, not 0": lambda: Repeated(RR, 0),
+    # The table of a single release would already take 80 GB.
+    "5,000,150,001 outcomes": lambda: Repeated(GeometricProportions(100_000, 1.0), 2).channel(),
+    r"releases must have shape \(n_bags, 2\), not \(1,\)": lambda: posterior(
+        [0.3], Repeated(RR, 2), [1.0]
+    ),
+    "releases must be 0 or 1": lambda: posterior([0.3], Repeated(RR, 2), [[1.0, 0.5]]),
+    "release 1, 0.5 of bag 0 has probability zero": lambda: posterior(
+        [[0.3, 0.1]], Repeated(LabelProportions(2), 2), [[1.0, 0.5]]
+    ),
+    r"211,915,132 outcomes, more than 20,000: .* sampled_advantage": lambda: additive_advantage(
+        np.full((1, 30), 0.5), Repeated(GeometricProportions(30, 1.0), 9)
+    ),
+    "cannot be debiased": lambda: Repeated(CountChannel(np.eye(2)), 2).debias([[0, 1]]),
+}
+
+
+@pytest.mark.parametrize("message, call", INVALID.items())
+def test_invalid_values_are_named(message, call):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
 @pytest.mark.parametrize(
-    "call, error, message",
+    "mechanism, times, message",
     [
-        (lambda: Repeated(RandomizedResponse(1.0), 0), ValueError, "times must be a whole number"),
-        (lambda: Repeated(RandomizedResponse(1.0), 1.5), TypeError, "times must be a whole number"),
-        (lambda: Repeated("rr", 2), TypeError, "mechanism must be a Mechanism"),
-        (
-            lambda: Repeated(Repeated(RandomizedResponse(1.0), 2), 2),
-            TypeError,
-            r"write Repeated\(RandomizedResponse\(epsilon=1.0\), r\)",
-        ),
-        (
-            lambda: Repeated(Pair(), 2),
-            TypeError,
-            r"Pair\(\) releases arrays of shape \(2,\) for a bag",
-        ),
-        (
-            # The table of a single release would already take 80 GB.
-            lambda: Repeated(GeometricProportions(100_000, 1.0), 2).channel(),
-            ValueError,
-            "5,000,150,001 outcomes",
-        ),
-        (
-            lambda: posterior([0.3], Repeated(RandomizedResponse(1.0), 2), [1.0]),
-            ValueError,
-            r"releases must have shape \(n_bags, 2\), not \(1,\)",
-        ),
-        (
-            lambda: posterior([0.3], Repeated(RandomizedResponse(1.0), 2), [[1.0, 0.5]]),
-            ValueError,
-            "releases must be 0 or 1",
-        ),
-        (
-            lambda: posterior([[0.3, 0.1]], Repeated(LabelProportions(2), 2), [[1.0, 0.5]]),
-            ValueError,
-            "release 1, 0.5 of bag 0 has probability zero",
-        ),
-        (
-            lambda: additive_advantage(
-                np.full((1, 30), 0.5), Repeated(GeometricProportions(30, 1.0), 9)
-            ),
-            ValueError,
-            r"211,915,132 outcomes, more than 20,000: .* sampled_advantage",
-        ),
-        (
-            lambda: Repeated(CountChannel(np.eye(2)), 2).debias([[0, 1]]),
-            ValueError,
-            "cannot be debiased",
-        ),
+        (RR, 1.5, "times must be a whole number"),
+        ("rr", 2, "mechanism must be a Mechanism"),
+        (Repeated(RR, 2), 2, r"write Repeated\(RandomizedResponse\(epsilon=1.0\), r\)"),
+        (Pair(), 2, r"Pair\(\) releases arrays of shape \(2,\) for a bag"),
     ],
 )
-def test_refusals(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+def test_what_cannot_be_repeated_is_named(mechanism, times, message):
+    with pytest.raises(TypeError, match=message):
+        Repeated(mechanism, times)

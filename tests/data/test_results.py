@@ -1,19 +1,17 @@
 """The tables under `results/`: what their README says, and what the real samples give again."""
 
 import gzip
-import json
 
 import numpy as np
 import pandas as pd
 import pytest
-from commands import ROOT
-from test_datasets_prepare import quiet, samples
+import torch
+from data_files import higgs_csv, higgs_rows, quiet, samples
 
 from book.chapters import tables
 from book.chapters.real import (
     REAL,
     RESULTS,
-    chapter_priors,
     population_priors,
     published_eta,
     real_priors,
@@ -73,14 +71,6 @@ def test_calibration_is_that_of_the_tables():
     assert set(graded.index.get_level_values(0)) == set(REAL)
 
 
-def test_calibrated_estimates_pass_their_own_test():
-    """Spiegelhalter's ratio is standard normal for a true eta: 4 is exceeded once in 16,000."""
-    graded = pd.read_csv(RESULTS / "calibration.csv")
-    finished = graded[~graded["estimate"].str.endswith("raw")]
-    assert (finished["ratio"].abs() < 4).all()
-    assert (finished["ECE"] < 3 * finished["ECE if calibrated"]).all()
-
-
 def test_everything_fits_in_two_megabytes_and_is_in_the_readme():
     readme = (RESULTS / "README.md").read_text(encoding="utf-8")
     files = [path for path in RESULTS.iterdir() if path.name != "README.md"]
@@ -107,7 +97,6 @@ def test_tables_of_the_chapters_agree_with_one_another():
 
 @pytest.mark.parametrize("name", REAL)
 def test_the_tables_come_again_from_the_samples(name):
-    """A quick model on the real training rows agrees with the table about the test rows."""
     quiet(name, samples(SOURCES[name]))
     data, table = datasets.load(name), published_eta(name)
     assert data.facts["source_sha256"] == table.facts["source_sha256"]
@@ -152,13 +141,6 @@ def test_population_priors_undo_thinning():
         assert again.cdf(np.quantile(eta, level)) == pytest.approx(level, abs=0.01)
 
 
-def test_priors_of_a_chapter_say_where_they_are_from():
-    chosen = chapter_priors(["kdd12-like", "diabetes", "uniform"], train_rows=500, seed=0)
-    assert chosen.titles["diabetes"] == "Diabetes" and chosen.origins["diabetes"] == "real rows"
-    assert chosen.panels["kdd12-like"] == "stand-in for KDD12\nsimulated"
-    assert chosen.caption == "stand-in for KDD12, uniform: simulated; Diabetes: real rows"
-
-
 def test_writing_a_table_twice_gives_the_same_bytes(tmp_path):
     frame = pd.DataFrame({"label": [0, 1], "boosting": [0.123456, 1e-7]})
     written = [results.write_table("higgs", frame, {"seed": 1}, tmp_path) for _ in range(2)]
@@ -166,6 +148,28 @@ def test_writing_a_table_twice_gives_the_same_bytes(tmp_path):
     table = published_eta("higgs", tmp_path)
     assert table.estimates["boosting"].tolist() == [0.1235, 1e-7]
     assert table.labels.tolist() == [0, 1] and table.facts == {"seed": 1}
+
+
+def test_tables_of_training_are_made_by_functions_that_the_chapters_use(tmp_path, monkeypatch):
+    path = tmp_path / "HIGGS.csv"
+    path.write_bytes(higgs_csv(*higgs_rows(400)))
+    quiet("higgs", path)
+    monkeypatch.setattr(results, "BAG_SIZES", (1, 4))
+    monkeypatch.setattr(results, "TRIALS", 2)
+    threads = torch.get_num_threads()
+    try:
+        assert results.main(["chapters", "higgs", "--folder", str(tmp_path)]) == 0
+    finally:
+        torch.set_num_threads(threads)
+    for name in ("auc", "roc", "bag_sizes"):
+        made, shipped = (
+            pd.read_csv(folder / f"higgs_{name}.csv", index_col=0) for folder in (tmp_path, RESULTS)
+        )
+        assert list(made) == list(shipped) and made.index.name == shipped.index.name
+    scores = pd.read_csv(tmp_path / "higgs_auc.csv", index_col=0)
+    assert list(scores.index) == ["clean", "RR", "LLP", "LLP+Geom", "boosted trees, clean"]
+    assert (scores["trainings"] == 2).all()
+    assert pd.read_csv(tmp_path / "higgs_bag_sizes.csv")["bag size"].tolist() == [1, 4]
 
 
 DAMAGE = {
@@ -193,11 +197,3 @@ def test_the_script_rejects_what_it_cannot_make(capsys, tmp_path):
     assert results.main(["eta", "higgs", "--folder", str(tmp_path)]) == 1
     assert "make data-higgs SOURCE=FILE" in capsys.readouterr().err
     assert list(tmp_path.glob("*.csv*")) == []
-
-
-def test_facts_are_json_without_paths():
-    for name in REAL:
-        with gzip.open(RESULTS / f"eta_{name}.csv.gz", "rt", encoding="utf-8") as file:
-            facts = json.loads(file.readline().lstrip("# "))
-        assert str(ROOT) not in json.dumps(facts)
-        assert {"labelaudit", "numpy", "scikit-learn", "torch"} == facts["made_with"].keys()

@@ -73,17 +73,6 @@ def test_open_loop_equals_dense_adam():
     assert _error(embedding, _dense(_stream(200))) < 1e-6
 
 
-def test_sparse_adam_is_another_algorithm():
-    embedding = _embedding()
-    embedding.sparse = True
-    optimiser = torch.optim.SparseAdam(embedding.parameters(), lr=RATE)
-    for indices, gradient in _stream(200):
-        optimiser.zero_grad()
-        embedding(indices).backward(gradient.float())
-        optimiser.step()
-    assert _error(embedding, _dense(_stream(200))) > 1e-2
-
-
 @pytest.mark.parametrize(
     "last", [1, 2, 50, adam.EARLY - 1, adam.EARLY, adam.EARLY + 1, 5_000, 10**6]
 )
@@ -157,7 +146,6 @@ def test_saved_and_restored_goes_on_as_if_unbroken(finished):
 
 
 def test_whole_model_follows_torchs_adam():
-    """Closed loop over few steps, where rounding has no time to grow."""
     torch.manual_seed(0)
     model = nn.Sequential(_embedding(), nn.Linear(DIMENSION, 1))
     twin = copy.deepcopy(model)

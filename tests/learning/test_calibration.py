@@ -8,10 +8,8 @@ import pytest
 from scipy.special import expit, logit
 
 import labelaudit as la
-from book.chapters.compared import Comparison, calibration_ratio, compare
-from labelaudit import partitions
+from book.chapters.compared import calibration_ratio, compare
 from labelaudit.learning.calibration import (
-    Scaling,
     brier_score,
     reliability,
     temperature_scale,
@@ -122,11 +120,6 @@ def test_scores_that_tell_the_reverse_become_the_mean():
     assert scaling([0.2, 0.9]) == pytest.approx([0.5, 0.5])
 
 
-def test_no_scaling_changes_nothing():
-    scores = np.array([0.0, 1e-12, 0.3, 1.0])
-    assert Scaling(1.0, 0.0)(scores).tolist() == scores.tolist()
-
-
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_warnings_at_a_true_eta_are_rare(name):
     """The ratio is standard normal: of 60 its spread lies within four standard errors of 1."""
@@ -155,7 +148,6 @@ def test_a_bent_eta_is_noticed(name, slope, shift):
 
 
 def test_agreement_alone_does_not_show_calibration():
-    """An attacker too sure of the prior is hardly moved by the release, and expects to be."""
     rng = np.random.default_rng(8)
     eta, labels = drawn(4000, rng)
     sure = expit(4 * logit(eta))
@@ -188,13 +180,6 @@ def test_plug_in_is_the_expected_advantage():
     assert found.plug_in.standard_error == pytest.approx(wanted.sampling_error, rel=0.1)
 
 
-def test_nothing_released_nothing_gained():
-    eta, labels = drawn(200, np.random.default_rng(10))
-    found = compare(eta, labels, la.NoRelease(2), rng=np.random.default_rng(0))
-    assert found.plug_in.value == found.realised.value == found.ratio == 0
-    assert not found.warning
-
-
 def test_a_perfect_attack_and_a_single_class_have_errors():
     rng = np.random.default_rng(11)
     certain = compare(np.full(50, 0.5), rng.integers(0, 2, 50), la.LabelProportions(1), rng=rng)
@@ -207,7 +192,6 @@ def test_a_perfect_attack_and_a_single_class_have_errors():
 
 
 def test_weights_undo_the_thinning_of_negatives():
-    """A thinned sample, corrected and weighted, gives the advantage of the whole population."""
     rng = np.random.default_rng(12)
     eta = rng.beta(1, 6, 60_000)
     labels = rng.random(60_000) < eta
@@ -223,20 +207,6 @@ def test_weights_undo_the_thinning_of_negatives():
     assert abs(thinned.ratio) < 4
     unweighted = compare(corrected, labels[kept], mechanism, partitions=4, rng=rng)
     assert unweighted.warning
-
-
-def test_average_of_one_partition_has_the_error_over_bags():
-    rng = np.random.default_rng(13)
-    average = partitions.Average(2, 100, None)
-    values = rng.random(50)
-    average.add(rng.permutation(100).reshape(50, 2), values)
-    assert average.estimate().standard_error == pytest.approx(values.std() / math.sqrt(50))
-
-
-def test_a_comparison_without_spread():
-    same = la.Estimate(0.1, 0.0, 3, "")
-    assert Comparison(same, same, la.Estimate(0.0, 0.0, 3, "")).ratio == 0
-    assert Comparison(same, same, la.Estimate(-0.1, 0.0, 3, "")).ratio == -math.inf
 
 
 @pytest.mark.parametrize(
@@ -263,23 +233,6 @@ def _compare(mechanism=None, **options):
     mechanism = mechanism or la.LabelProportions(2)
     rng = np.random.default_rng(0)
     return compare(np.full(16, 0.5), np.zeros(16), mechanism, rng=rng, **options)
-
-
-def test_figures_show_the_numbers_and_mark_the_warnings():
-    figures = pytest.importorskip("book.chapters.figures", reason="needs matplotlib")
-    figure, axes = figures.plots.grid(1, 2)
-    left, right = axes[0]
-    diagram = reliability(*drawn(500, np.random.default_rng(15)), bins=5)
-    figures.reliability(left, diagram.predicted, diagram.observed, diagram.standard_error)
-    assert left.lines[0].get_xydata() == pytest.approx(
-        np.column_stack([diagram.predicted, diagram.observed])
-    )
-    figures.plug_in_and_realised(
-        right, ["a", "b"], [0.1, 0.1], [0.11, 0.2], [0.02, 0.02], MECHANISMS["llp"]
-    )
-    assert [text.get_text() for text in right.texts] == ["!"]
-    assert right.texts[0].xy == pytest.approx((0.24, 1))
-    figure.clear()
 
 
 def test_gains_too_rare_to_be_met_raise_no_alarm():

@@ -126,7 +126,6 @@ def test_gradient_is_that_of_finite_differences_and_the_attack(mechanism):
 @pytest.mark.parametrize("k", [1, 2, 7, 32, 33, 70])
 @pytest.mark.parametrize("spread", [1.0, 30.0, 400.0])
 def test_any_device_agrees_with_the_compiled_attack(k, spread):
-    """Also where priors are 0 or 1 to all digits, and releases all but impossible."""
     for mechanism in (
         LabelProportions(k),
         GeometricProportions(k, 0.4),
@@ -182,7 +181,6 @@ def test_single_precision_is_enough():
 
 
 def test_randomized_response_is_forward_correction():
-    """Forward correction: cross entropy of the release at the flipped prediction."""
     epsilon = 0.9
     logits, releases = released(RandomizedResponse(epsilon), n_bags=40)
     keep = 1 / (1 + math.exp(-epsilon))

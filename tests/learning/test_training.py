@@ -3,13 +3,12 @@
 import math
 import os
 import signal
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from commands import run_python
 from sklearn import metrics
 
 from labelaudit.learning import bags, calibration, losses, training
@@ -83,12 +82,6 @@ def test_mechanisms_that_coincide_train_the_same_model(mechanism, equal, loss):
     np.testing.assert_allclose(weights(one), weights(two), rtol=0, atol=1e-6)
 
 
-def test_noise_makes_a_difference():
-    one = train(measured(), RandomizedResponse(1.0), QUICK, seed=3)
-    two = train(measured(), None, QUICK, seed=3)
-    assert (weights(one) - weights(two)).abs().max() > 1e-3
-
-
 @pytest.mark.parametrize(("data", "settings"), [(measured(), QUICK), (hashed(), HASHED)])
 def test_same_seed_same_weights(data, settings):
     mechanism = GeometricProportions(2, 1.0)
@@ -100,7 +93,6 @@ def test_same_seed_same_weights(data, settings):
 
 
 def test_streams_are_kept_apart():
-    """Another mechanism draws other noise, but the same bags and the same initial weights."""
     one, two = (
         Run(measured(), mechanism, QUICK, 7, None, "cpu", None)
         for mechanism in (LaplaceProportions(4, 1.0), GeometricProportions(4, 0.5))
@@ -123,13 +115,6 @@ def test_training_learns_what_is_there():
     assert predicted.dtype == np.float64
     assert math.isclose(metrics.roc_auc_score(fresh.labels, predicted), clean.auc, abs_tol=1e-9)
     assert math.isclose(metrics.log_loss(fresh.labels, predicted), clean.log_loss, abs_tol=1e-6)
-
-
-def test_nothing_is_learned_from_features_without_a_signal():
-    data = measured(2000)
-    data.labels = np.random.default_rng(9).integers(0, 2, 2000)
-    outcome = train(data, LabelProportions(4), QUICK, seed=0, test=measured(2000, seed=1))
-    assert abs(outcome.auc - 0.5) < 0.15
 
 
 def test_every_bag_is_trained_on_once_an_epoch_and_whole(monkeypatch):
@@ -221,7 +206,7 @@ def test_resumed_run_equals_the_unbroken_one(tmp_path, monkeypatch, data, settin
 
 KILLED_RUN = """
 import os, signal, sys
-sys.path.insert(0, "tests")
+sys.path[:0] = ["tests", "tests/learning"]
 from test_training import HASHED, bags, hashed, torch, train
 from labelaudit.mechanisms import RandomizedResponse
 torch.set_num_threads(1)
@@ -236,11 +221,9 @@ train(hashed(), RandomizedResponse(1.0), HASHED, seed=4, checkpoint=sys.argv[1])
 
 
 @pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
-def test_killed_process_is_resumed(tmp_path, request):
-    """The signal leaves no chance to tidy up; the first epoch's checkpoint is on disk."""
+def test_killed_process_is_resumed(tmp_path):
     path = tmp_path / "run.pt"
-    command = [sys.executable, "-c", KILLED_RUN, str(path)]
-    killed = subprocess.run(command, cwd=request.config.rootpath, capture_output=True, text=True)
+    killed = run_python(KILLED_RUN, path)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert read_checkpoint(path)["state"]["state"]["epoch"] == 2
     resumed = train(hashed(), RandomizedResponse(1.0), HASHED, seed=4, checkpoint=path)
@@ -257,33 +240,34 @@ def test_killed_process_is_resumed(tmp_path, request):
         ({"test": measured(40)}, "its test data is None"),
     ],
 )
-def test_checkpoint_of_another_run_is_refused(tmp_path, change, word):
+def test_checkpoint_of_another_run_is_refused(tmp_path, finished, change, word):
     arguments = {"split": measured(), "mechanism": None, "settings": QUICK, "seed": 1}
     path = tmp_path / "run.pt"
-    train(**arguments, checkpoint=path)
+    path.write_bytes(finished[1])
     with pytest.raises(ValueError, match=word):
         train(**{**arguments, **change}, checkpoint=path)
 
 
-def test_what_is_no_checkpoint_is_refused(tmp_path):
-    path = tmp_path / "run.pt"
-    path.write_text("not a checkpoint")
-    with pytest.raises(ValueError, match=r"run\.pt is not a checkpoint"):
-        train(measured(), None, QUICK, seed=1, checkpoint=path)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A model, and its checkpoint's content."""
+    path = tmp_path_factory.mktemp("finished") / "run.pt"
+    model = train(measured(), None, QUICK, seed=1, checkpoint=path).model
+    return model, path.read_bytes()
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_damaged_checkpoint_is_named_and_never_resumed(tmp_path, seed):
+def test_a_damaged_checkpoint_is_named_and_never_resumed(tmp_path, finished, seed):
     """One bit, of a weight or anywhere: torch would read another number and say nothing."""
     path, rng = tmp_path / "run.pt", np.random.default_rng(seed)
-    model = train(measured(), None, QUICK, seed=1, checkpoint=path).model
-    content = bytearray(path.read_bytes())
+    model, sound = finished
+    content = bytearray(sound)
     index = int(rng.integers(len(content)))
     if seed < 4:
         weights = model.state_dict()["dense.4.weight"].numpy().tobytes()
         index = content.find(weights) + int(rng.integers(len(weights)))
     content[index] ^= 1 << int(rng.integers(8))
-    path.write_bytes(content)
+    path.write_bytes(b"not a checkpoint" if seed == 7 else content)
     with pytest.raises(ValueError, match=r"run\.pt is not a checkpoint.*remove it"):
         train(measured(), None, QUICK, seed=1, checkpoint=path)
 
@@ -308,23 +292,16 @@ def test_runaway_is_stopped_by_the_released_validation_labels():
     assert all(abs(row["validation_loss"]) < bound for row in ran_away.curve)
 
 
-def test_divergence_names_step_and_learning_rate():
+def test_divergence_names_step_and_learning_rate(monkeypatch):
+    seen = []
+    monkeypatch.setattr(training, "validation_loss", lambda *values: seen.append(values))
     settings = TrainingSettings("small", learning_rate=1e30, batch_size=64, epochs=3)
     with pytest.warns(RuntimeWarning, match=r"at step [23] with learning rate 1e\+30"):
         outcome = train(measured(), None, settings, seed=0, test=measured())
     assert "at step" in outcome.diverged
     assert (outcome.best_epoch, outcome.epochs_run, outcome.curve) == (0, 0, [])
+    assert seen == [], "a diverged network is not worth measuring"
     assert math.isnan(outcome.auc) and math.isnan(outcome.validation_loss)
-
-
-def test_nothing_is_measured_after_divergence(monkeypatch):
-    def measured_all_the_same(*_):
-        raise AssertionError("a diverged network is not worth measuring")
-
-    monkeypatch.setattr(training, "validation_loss", measured_all_the_same)
-    settings = TrainingSettings("small", learning_rate=1e30, batch_size=64, epochs=3)
-    with pytest.warns(RuntimeWarning, match="learning rate 1e"):
-        assert train(measured(), None, settings, seed=0).epochs_run == 0
 
 
 def test_divergence_keeps_the_weights_of_the_last_good_epoch(monkeypatch):
@@ -359,15 +336,10 @@ def test_progress_is_shown_and_says_what_is_dropped(capsys):
         ({"learning_rate": 0}, "learning_rate must be positive and finite, not 0.0"),
         ({"learning_rate": math.nan}, r"learning_rate must lie in \[0, inf\], not nan"),
         ({"learning_rate": math.inf}, "learning_rate must be positive and finite, not inf"),
-        ({"learning_rate": -1e-3}, "not -0.001"),
         ({"clamp": 0}, "clamp must be positive"),
         ({"model": "big"}, "model must be one of higgs, kdd12, small, linear, not 'big'"),
-        (
-            {"loss": "hinge"},
-            "loss must be one of cross_entropy, squared, easy_llp, .*likel.*, not 'hinge'",
-        ),
+        ({"loss": "hinge"}, "loss must be one of cross_entropy, .*likel.*, not 'hinge'"),
         ({"batch_size": 0}, "batch_size must be a whole number of at least 1, not 0"),
-        ({"epochs": 0}, "epochs must be a whole number"),
         ({"patience": 0}, "patience must be a whole number"),
         ({"validation": 1.0}, "validation must lie in"),
         ({"validation": 0}, "patience needs validation labels"),
@@ -412,14 +384,15 @@ def test_bad_data_are_refused(split, mechanism, settings, word):
         train(split, mechanism, settings, seed=0)
 
 
-def test_test_split_is_checked_too():
+def test_wrong_kinds_are_refused():
     with pytest.raises(ValueError, match="the test split has 3 features, the training split 4"):
         train(measured(), None, QUICK, seed=0, test=measured(fields=3))
     with pytest.raises(ValueError, match=r"labels\[3\] is 2"):
         train(measured(), None, QUICK, seed=0, test=with_entry("labels", 2))
-
-
-def test_wrong_kinds_are_refused():
+    with pytest.raises(ValueError, match="the model takes 4 features, not 5"):
+        train(
+            measured(40), None, TrainingSettings("linear", epochs=1, batch_size=8), seed=0
+        ).predict(np.zeros((2, 5)))
     with pytest.raises(TypeError, match="must be floats, not int32: set buckets"):
         train(hashed(), None, QUICK, seed=0)
     with pytest.raises(TypeError, match="must be whole numbers, not float32"):
@@ -430,13 +403,6 @@ def test_wrong_kinds_are_refused():
         train(measured(), None, {"model": "small"}, seed=0)
     with pytest.raises(ValueError, match="device must be auto, cpu or cuda"):
         train(measured(), None, QUICK, seed=0, device="abacus")
-
-
-def test_prediction_refuses_a_feature_count_that_does_not_fit():
-    outcome = train(measured(), None, QUICK, seed=0)
-    with pytest.raises(ValueError, match="the model takes 4 features, not 5"):
-        outcome.predict(np.zeros((2, 5)))
-    assert outcome.predict(np.zeros((0, 4))).shape == (0,)
 
 
 def test_measures_equal_those_of_scikit_learn():

@@ -7,11 +7,10 @@ from types import SimpleNamespace
 import matplotlib.pyplot as plt
 import pytest
 from bs4 import BeautifulSoup
-from smoke import CHAPTERS, CHECKOUT, DECLARED, executed
+from smoke import CHECKOUT, DECLARED
 
 from book import cli
 from book.tools import handout, slides, tall_figures
-from labelaudit.command_line import CommandError
 
 LONG = " ".join(["word"] * 60)
 SVG = "<svg xmlns='http://www.w3.org/2000/svg' width='72pt' height='36pt'></svg>".replace("'", '"')
@@ -79,11 +78,6 @@ def test_a_tall_figure_is_shown_in_bands_of_whole_rows():
     assert tall_figures.bands(low) == [low] and tall_figures.bands(SVG) == [SVG]
 
 
-def test_a_prediction_comes_before_the_figure():
-    kinds = [slide.kind for slide in made()]
-    assert kinds.index("prediction") < kinds.index("figure")
-
-
 def test_prose_proofs_and_solutions_are_for_the_speaker_only():
     shown = " ".join(map(projected, made()))
     noted = " ".join(str(note) for slide in made() for note in slide.notes)
@@ -91,11 +85,6 @@ def test_prose_proofs_and_solutions_are_for_the_speaker_only():
         assert text in noted and text not in shown
     assert "code = 1" not in shown + noted and "Run this" not in shown + noted
     assert "What this" in shown and "Your run" not in shown + noted and "#" not in shown
-
-
-def test_a_section_of_prose_shows_its_opening():
-    [slide] = [slide for slide in made() if slide.kind == "prose"]
-    assert projected(slide).strip().endswith("stands here now.")
 
 
 def test_a_long_box_goes_on_on_the_next_slide():
@@ -166,14 +155,6 @@ def test_without_the_package_the_command_says_what_to_install(monkeypatch, capsy
     assert "pip install '.[slides]'" in error and error.count("\n") == 1
 
 
-def test_a_deck_that_is_not_there_is_noticed(monkeypatch, capsys, tmp_path):
-    ran = executed("01_setting")
-    monkeypatch.setattr("book.tools.runner.execute", lambda *a, **k: ran)
-    monkeypatch.setattr(slides, "deck_path", lambda checkout, chapter: tmp_path / "deck.html")
-    assert cli.main(["slides", "01", "--scale", "smoke", "--check"]) == 1
-    assert "there is no" in (said := capsys.readouterr().out) and "slides 01_setting" in said
-
-
 def test_a_handout_has_sheet_cards_and_figures(deck, tmp_path, chromium):
     checkout, execution, _ = deck
     out = tmp_path / "out"
@@ -194,15 +175,3 @@ def test_the_cards_are_the_first_chapters_people():
     assert len(people) == DECLARED["01_setting"].parameters["bag_size"].high
     assert all(0 < prior < 1 and label in (0, 1) for _, prior, label in people)
     assert len({name for name, _, _ in people}) == len(people)
-
-
-@pytest.mark.parametrize("text", ["<svg>", '<svg width="3px" height="4px">'])
-def test_a_figure_without_a_size_is_an_error(text):
-    with pytest.raises(CommandError, match="size in points"):
-        handout.svg_size(text)
-
-
-@pytest.mark.parametrize("chapter", CHAPTERS)
-def test_every_chapter_has_one_prediction_to_write_down(chapter):
-    text = CHECKOUT.source(chapter).read_text(encoding="utf-8")
-    assert text.count("{admonition} Write down a prediction") == 1

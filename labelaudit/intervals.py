@@ -56,6 +56,11 @@ class Interval:
         """The interval that `columns` put into a row."""
         return cls(*(float(getattr(row, column)) for column in column_names(name)))
 
+    @property
+    def known(self) -> bool:
+        """Whether the value is a number."""
+        return not math.isnan(self.value)
+
     def __str__(self) -> str:
         """The value and the interval."""
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"

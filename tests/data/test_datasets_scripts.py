@@ -13,10 +13,11 @@ from pyarrow import parquet
 
 from data_scripts import arrays, reading
 from data_scripts.catalogue import CATALOGUE
-from data_scripts.kdd12 import TRACK2_COLUMNS
 from data_scripts.prepare import draw_test_rows, main, prepare
 from labelaudit import datasets
-from labelaudit.datasets import standins, store
+from labelaudit.datasets import store
+from labelaudit.datasets.columns import HIGGS as HIGGS_COLUMNS
+from labelaudit.datasets.columns import TRACK2
 from labelaudit.files import file_digest
 
 ROW = b"1" + b",1" * 28 + b"\n"
@@ -74,15 +75,15 @@ HINTS = {
     "header": (
         "higgs",
         b"label,lepton pT\n" + ROW * 9,
-        "line 1, column 1: the label is not 0 or 1",
+        "line 1: column 1: not a number: 'label'",
     ),
     "quoted": ("higgs", b'"label","x"\n' + ROW * 9, "(a header?)"),
-    "track2": ("kdd12", b"click\timpression\turl\n", "column 1: not a number (a header?)"),
-    "empty": ("higgs", ROW * 4 + b"\n" + ROW, "line 5: an empty line"),
-    "blank": ("kdd12", CLICKS * 4 + b" \r\n", "line 5: an empty line"),
-    "byte order mark": ("higgs", b"\xef\xbb\xbf" + ROW * 9, r"the label is not 0 or 1: '\ufeff1'"),
-    "label": ("higgs", ROW * 4 + b"2" + ROW[1:], "line 5, column 1: the label is not 0 or 1: '2'"),
-    "cell": ("higgs", ROW + b"1,one" + ROW[3:], "line 2, column 2: not a number: 'one'"),
+    "track2": ("kdd12", b"click\timpression\turl\n", "column 1: not a number: 'click' (a header?)"),
+    "empty": ("higgs", ROW * 4 + b"\n" + ROW, "line 5: column 1: not a number: ''"),
+    "blank": ("kdd12", CLICKS * 4 + b" \r\n", "line 5: ' \\r' does not begin a row"),
+    "byte order mark": ("higgs", b"\xef\xbb\xbf" + ROW * 9, r"column 1: not a number: '\ufeff1'"),
+    "label": ("higgs", ROW * 4 + b"2" + ROW[1:], "line 5: the label is not 0 or 1"),
+    "cell": ("higgs", ROW + b"1,one" + ROW[3:], "line 2: column 2: not a number: 'one'"),
     "semicolons": (
         "higgs",
         ROW.replace(b",", b";"),
@@ -91,15 +92,15 @@ HINTS = {
     "index": (
         "kdd12",
         CLICKS + b"1 x:1" + CLICKS[5:],
-        "column 2: not an index from 1 to 54686452: 'x:1'",
+        "line 2: '1 x:1 5:1 5:1",
     ),
     "tab": (
         "kdd12",
         CLICKS + b"1 \x0b\n",
-        r"column 2: not an index from 1 to 54686452: '\x0b'",
+        r"line 2: '1 \x0b' does not begin a row",
     ),
-    "one label": ("higgs", ROW * 9, "has the label 1 in every row; both 0 and 1 are needed"),
-    "no click": ("kdd12", NO_CLICK * 9, "has the label 0 in every row; both 0 and 1 are needed"),
+    "one label": ("higgs", ROW * 9, "has the label 1 in every row; both are needed"),
+    "no click": ("kdd12", NO_CLICK * 9, "has the label 0 in every row; both are needed"),
     "two rows": ("higgs", ROW * 2, "has 2 rows; at least 3 are needed"),
 }
 
@@ -119,7 +120,7 @@ def test_three_rows_are_enough(source):
 
 
 def test_thinning_is_said_beside_the_rate(tmp_path, capsys):
-    columns = {name: np.arange(100) for name in TRACK2_COLUMNS}
+    columns = {name: np.arange(100) for name in TRACK2}
     path = tmp_path / "small.parquet"
     parquet.write_table(pyarrow.table({"click": np.arange(100) % 5 == 0, **columns}), path)
     arguments = ["--source", str(path), "--click-rate", "0.1"]
@@ -137,7 +138,7 @@ def test_nothing_is_said_of_thinning_where_there_was_none(source, capsys):
 
 def test_more_sources_than_fit_16_bits(tmp_path):
     rows = 33_000
-    columns = dict.fromkeys(standins.HIGGS_COLUMNS, np.ones(rows, np.float32))
+    columns = dict.fromkeys(HIGGS_COLUMNS, np.ones(rows, np.float32))
     columns["label"] = np.arange(rows) % 2
     sources = [f"detector {number}" for number in range(rows)]
     parquet.write_table(pyarrow.table({**columns, "source": sources}), tmp_path / "h.parquet")
@@ -201,7 +202,7 @@ def test_progress_is_cleared_even_after_an_error(monkeypatch):
 
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_script_runs_from_any_folder(tmp_path, name):
-    script = Path(__file__).resolve().parent.parent / "data_scripts" / f"{name}.py"
+    script = Path(__file__).resolve().parents[2] / "data_scripts" / f"{name}.py"
     command = [sys.executable, "-I", str(script), "verify"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.count("\n") == 1
@@ -211,8 +212,6 @@ def test_script_runs_from_any_folder(tmp_path, name):
 UNUSUAL = {
     "signs": ("higgs", b"+1," + ROW[2:], ROW),
     "tiny": ("higgs", b"1,1e-50" + ROW[3:], b"1,0" + ROW[3:]),
-    "tabs": ("kdd12", CLICKS.replace(b" ", b" \t"), CLICKS),
-    "exponents": ("kdd12", CLICKS.replace(b":1", b":-1e0"), CLICKS),
 }
 
 
