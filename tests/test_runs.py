@@ -83,8 +83,8 @@ def test_a_finished_run_has_a_record_its_figures_and_a_place_in_the_list(checkou
 
 
 def test_the_title_says_what_differs(checkout, coin):
-    def titled(source, output, *, strict, config):
-        html = text_for_pages(source, output, strict=strict, config=config)
+    def titled(source, output, **settings):
+        html = text_for_pages(source, output, **settings)
         head = "<title>\n    1. A coin &#8212; A small book\n  </title>"
         (html / "notebooks" / "01_coin.html").write_text(f"<head>{head}</head>")
         return html

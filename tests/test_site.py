@@ -35,10 +35,11 @@ WITHOUT_EXAMPLE = {
     ),
     *("learning.models.Shape", "learning.training.Outcome"),
     *("learning.calibration.Reliability", "book.chapters.compared.Comparison"),
-    *("report.Report", "report.as_html", "report.as_json", "report.tables"),
-    *("report.Advice", "report.Decision", "redrawn.Redrawn", "design.DesignedChannel"),
-    *("report.Recommendation", "report.Guarantee"),
-    *("book.sweep.dask", "book.sweep.grid.Grid", "book.chapters.differences.Difference"),
+    *(f"auditing.table.{name}" for name in ("Columns", "Table")),
+    *(f"auditing.decisions.{name}" for name in ("Recommendation", "Guarantee")),
+    *("auditing.options.Options", "auditing.report.Report", "auditing.priors.PriorsReport"),
+    *("redrawn.Redrawn", "design.DesignedChannel"),
+    *("book.sweep.grid.read_grid", "book.chapters.differences.Difference"),
     "book.chapters.exercises.Feedback",
 }
 

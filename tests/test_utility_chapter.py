@@ -45,7 +45,9 @@ def selected():
 
 
 def test_a_bag_size_that_leaves_too_few_bags_is_refused():
-    with pytest.raises(ContractError, match="bag_size 512 leaves too few bags: 600 training rows"):
+    with pytest.raises(
+        ContractError, match="bag_size 512 leaves too few bags of 600 training rows"
+    ):
         smoke.rejected(CHAPTER, train_rows=600, bag_sizes=[512])
 
 

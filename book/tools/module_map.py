@@ -20,7 +20,7 @@ class ModuleMap(Directive):  # type: ignore[misc]
 
     def run(self) -> list[nodes.Node]:
         """One list item for each file that has more than an empty docstring."""
-        root = find_checkout().root
+        root = find_checkout().package.parent
         files = [
             file
             for folder in self.arguments[0].split()

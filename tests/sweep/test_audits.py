@@ -30,7 +30,16 @@ def thinned():
     kept = (labels == 1) | (rng.random(8000) < 0.25)
     arrays = Arrays(features[kept], labels[kept], None)
     part = Split(lambda: arrays, 0.25)
-    made = Dataset("higgs", part, part, "f" * 64, False, "thinned", ("a", "b"), negatives_kept=0.25)
+    made = Dataset(
+        name="higgs",
+        train=part,
+        test=part,
+        fingerprint="f" * 64,
+        simulated=False,
+        description="thinned",
+        columns=("a", "b"),
+        negatives_kept=0.25,
+    )
     return made, eta
 
 
