@@ -43,8 +43,6 @@ READY = """() => [...document.querySelectorAll('.explorer-summary, .explorer-sto
 SOURCES = (
     *("_config.yml", "_toc.yml", "book", "labelaudit", "notebooks", "results"),
     *("pyproject.toml", "requirements.lock"),
-    # The page on the architecture has a sentence about each of their files.
-    *("data_scripts", "benchmarks", ".ci"),
 )
 
 
