@@ -73,3 +73,6 @@ document.addEventListener("DOMContentLoaded", () => {
   window.addEventListener("popstate", () => { if (view.open) view.close(); });
   document.body.append(view);
 });
+
+// The search reads excerpts from pages, which browsers do not allow from a disk.
+if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
