@@ -221,7 +221,7 @@ def test_resumed_run_equals_the_unbroken_one(tmp_path, monkeypatch, data, settin
 
 KILLED_RUN = """
 import os, signal, sys
-sys.path.insert(0, "tests")
+sys.path[:0] = ["tests", "tests/learning"]
 from test_training import HASHED, bags, hashed, torch, train
 from labelaudit.mechanisms import RandomizedResponse
 torch.set_num_threads(1)
